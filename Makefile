@@ -4,12 +4,17 @@ CARGO ?= cargo
 # One target directory for the project and its fuzz crate, so that what both
 # need is built once.
 export CARGO_TARGET_DIR ?= $(CURDIR)/target
+# More jobs than cores, because compilers also wait for the disk and for one another: on two
+# cores a build takes a sixth less time.
+JOBS ?= --jobs $(shell expr $$(nproc) + 2)
 # Seconds that `make fuzz` spends on each target.
 FUZZ_SECONDS ?= 60
 # What `make bench` is to measure, such as `BENCH="--scenarios throughput,latency"`,
 # and another gateway to measure than the release build, such as `BIN=target/dist/sluice`.
 BENCH ?=
 BIN ?=
+# How long `make soak` puts faults upon a gateway under load.
+SOAK_SECONDS ?= 3600
 # Generated policies, with 40 calls each, on which `make fuzz` compares two evaluators.
 FUZZ_POLICIES ?= 100000
 # Where `make eval` finds labelled tools, and `make catalog` definitions.
@@ -19,14 +24,14 @@ COMPAT ?=
 FUZZ_TARGETS = $(notdir $(basename $(wildcard fuzz/fuzz_targets/*.rs)))
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint bench eval catalog dist fuzz audit setup fmt clippy tests docs replay compat
+.PHONY: help run test soak lint bench eval catalog dist man fuzz audit setup fmt clippy tests docs replay compat
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /  make \1	/p' $(MAKEFILE_LIST)
 
 run: setup ## build, and start the gateway with a demo server to try
 	@echo "building; the first time takes about three minutes on two cores"
-	$(CARGO) run --profile quick --locked --bin sluice -- --data $(CARGO_TARGET_DIR)/demo-data up --demo
+	$(CARGO) run --profile quick --locked $(JOBS) --bin sluice -- --data $(CARGO_TARGET_DIR)/demo-data up --demo
 
 test: setup fmt clippy tests docs replay compat ## everything that must hold, cheapest first
 	@echo "all checks passed"
@@ -70,6 +75,9 @@ compat: setup ## clients and servers of others, and the conformance suite
 	python3 -B compat/scans.py --sluice $(CARGO_TARGET_DIR)/debug/sluice
 	python3 -B compat/run.py --sluice $(CARGO_TARGET_DIR)/debug/sluice --peers $(CARGO_TARGET_DIR)/debug $(COMPAT)
 
+soak: setup ## kills, locked and full disks, hostile servers and clients, for an hour
+	SLUICE_CHAOS_SECONDS=$(SOAK_SECONDS) $(CARGO) test --locked -p sluice-cli --test it chaos -- --nocapture
+
 lint: setup ## dependencies, unused code, spelling
 	scripts/tool cargo-deny 0.20.2
 	scripts/tool cargo-machete 0.9.2
@@ -99,6 +107,9 @@ eval: setup ## how well tools are classified, on labelled ones
 catalog: setup ## the index of known servers and tools, built anew from their definitions
 	$(CARGO) build --locked --bin sluice
 	$(CARGO_TARGET_DIR)/debug/sluice catalog build $(SHARED)/catalog-seed catalog/index.bin
+
+man: ## the manual pages, in target/man
+	$(CARGO) run --locked --bin sluice -- man $(CARGO_TARGET_DIR)/man
 
 fuzz: setup ## hostile input, and two evaluators compared; needs the nightly toolchain
 	scripts/tool cargo-fuzz 0.13.2

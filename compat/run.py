@@ -156,7 +156,7 @@ def make_files(folder: Path) -> None:
         (folder / name).mkdir()
         (folder / name / "hello.txt").write_text("hello\n")
     git = ["git", "-C", str(folder / "repository"), "-c", "user.name=compat", "-c", "user.email=compat@example.com"]
-    # Settings of whoever runs this would get in the way.
+    # Settings of the current user would interfere.
     env = {**os.environ, "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os.devnull}
     for words in (["init", "--quiet"], ["add", "."], ["commit", "--quiet", "--message", "hello"]):
         subprocess.run([*git, *words], check=True, timeout=20, env=env)
@@ -184,7 +184,7 @@ def main() -> int:
     elif not problems and (difference := matrix.kept(DOCUMENT, made)):
         problems.append(
             f"{DOCUMENT.relative_to(peers.ROOT)} says otherwise:\n{indented(difference)}\n"
-            "hint: `make compat COMPAT=--write` writes it anew"
+            "hint: `make compat COMPAT=--write` rewrites it"
         )
     for problem in problems:
         print(f"error: {problem}", file=sys.stderr)

@@ -49,7 +49,7 @@ def servers(folder: Path) -> list[Known]:
             reads=("read_graph", "search_nodes"),
             at_least=(("delete_entities", "destructive"), ("create_entities", "write")),
         ),
-        # It shows its environment to whoever asks, and says so.
+        # It shows its environment to every caller, and says so.
         Known("everything", module("server-everything", "stdio"), reads=("get-sum",), found=("get-env",)),
         Known("sequential-thinking", module("server-sequential-thinking")),
         Known(

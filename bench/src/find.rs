@@ -20,7 +20,7 @@ pub(crate) struct Arguments {
     times: u32,
 }
 
-/// What was measured.
+/// A measurement.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Measured {
     /// In milliseconds.

@@ -15,7 +15,7 @@ use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, kill_process, se
 use crate::{clock, listen::READY};
 
 /// How long a process may take to exit by itself: a gateway gives calls half a minute.
-const PATIENCE: Duration = Duration::from_secs(40);
+const EXIT_TIMEOUT: Duration = Duration::from_secs(40);
 
 /// A child process, which is stopped on drop.
 #[derive(Debug)]
@@ -48,7 +48,7 @@ impl Process {
     }
 
     /// Starts a program whose output goes to a file.
-    pub(crate) fn logged(command: &mut Command, log: &Path) -> anyhow::Result<Process> {
+    pub(crate) fn start_logged(command: &mut Command, log: &Path) -> anyhow::Result<Process> {
         let out = fs::File::create(log)?;
         let child = command
             .stdin(Stdio::null())
@@ -60,7 +60,7 @@ impl Process {
     }
 
     /// Starts a program with pipes for standard input and output.
-    pub(crate) fn piped(
+    pub(crate) fn start_piped(
         command: &mut Command,
     ) -> anyhow::Result<(Process, ChildStdin, ChildStdout)> {
         let mut child = command
@@ -98,7 +98,7 @@ impl Process {
         kill_process(pid, Signal::TERM)?;
         let asked = clock::now();
         while self.child.try_wait()?.is_none() {
-            if asked.elapsed() > PATIENCE {
+            if asked.elapsed() > EXIT_TIMEOUT {
                 self.child.kill()?;
                 bail!("the process does not end when asked to");
             }

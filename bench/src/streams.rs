@@ -18,7 +18,7 @@ use crate::{
 
 /// The number of streams opened concurrently.
 const AT_ONCE: usize = 64;
-const PATIENCE: Duration = Duration::from_secs(30);
+const OPEN_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// How a client listens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,7 +46,7 @@ pub(crate) async fn open(
 ) -> anyhow::Result<Vec<TcpStream>> {
     stream::iter(0..count)
         .map(|n| async move {
-            let one = timeout(PATIENCE, open_one(target, kind, n)).await;
+            let one = timeout(OPEN_TIMEOUT, open_one(target, kind, n)).await;
             one.context("no answer")?.with_context(|| format!("stream {n} of {count}"))
         })
         .buffer_unordered(AT_ONCE)
@@ -99,7 +99,7 @@ async fn listen(connection: &mut TcpStream, target: &Target, n: usize) -> anyhow
 /// The same target, with a new session.
 pub(crate) async fn in_session(target: &Target) -> anyhow::Result<Target> {
     let mut connection = TcpStream::connect(target.address).await?;
-    let begun = timeout(PATIENCE, begin(&mut connection, target)).await;
+    let begun = timeout(OPEN_TIMEOUT, begin(&mut connection, target)).await;
     Ok(Target { session: Some(begun.context("no answer")??), ..target.clone() })
 }
 

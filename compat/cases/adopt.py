@@ -127,7 +127,8 @@ def gemini_adds_what_is_printed(context: Context) -> None:
         printed = [line.strip() for line in created.stderr.splitlines() if "gemini mcp add " in line]
         if len(printed) != 1:
             raise Failed(f"expected one line with `gemini mcp add`: {created.last_words()}")
-        listed = gemini(context, added, printed[0], "gemini mcp list")
+        with_token = f"SLUICE_TOKEN={created.stdout.strip()}; {printed[0]}"
+        listed = gemini(context, added, with_token, "gemini mcp list")
     for name in ("notes", "demo"):
         if not any(name in line and "Connected" in line for line in listed.splitlines()):
             raise Failed(f"expected `{name}` to be connected:\n{listed}")

@@ -261,7 +261,7 @@ CASES = [
     Case("A question of a command reaches its client during the first call by `sluice wrap`.", first_call_of_wrap),
     Case('A question of a command reaches its client during the first call with `instances = "session"`.', first_call_of_session),
     Case("A command that fetches by TLS first is given `NODE_EXTRA_CA_CERTS`.", certificates),
-    Case("A command that does not start is reported with what it wrote, by `scan`, `server tools`, `call` and the log.", last_words),
+    Case("A command that does not start is reported with its output, by `scan`, `server tools`, `call` and the log.", last_words),
     Case("A command that is stopped is replaced after several time-outs.", stopped),
     Case("A daemon that a command has started is gone when the command ends, by itself or with the gateway.", daemons),
     Case("A call of a command that its client gives up ends without a warning, and is recorded as cancelled.", cancelled),

@@ -37,7 +37,7 @@ Each with the Python SDK as the client, through the gateway and by `sluice wrap`
 
 ## Commands
 
-Clients that start a command: `sluice wrap`, which starts the server or calls its URL, and judges what it is asked.
+Clients that start a command: `sluice wrap`, which starts the server or calls its URL, and judges each call.
 `pharo` is `sluice pharo`, with a double of its image.
 In mode *modern*, servers that speak only the legacy era have `--bridge modern`.
 

@@ -1,5 +1,5 @@
-//! `compat-client JOB`: the Rust SDK as a client, by URL or by command. It does what
-//! the job says and prints what came of it, in the form that all clients here do.
+//! `compat-client JOB`: the Rust SDK as a client, by URL or by command. It runs the
+//! job and prints the results in the format shared by all clients here.
 
 use std::{
     env::args,
@@ -25,7 +25,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::process::Command;
 
-/// What a client is to do. The server is reached by URL and token, or by command.
+/// The job of a client. The server is reached by URL and token, or by command.
 #[derive(Deserialize)]
 struct Job {
     url: Option<String>,
@@ -43,7 +43,7 @@ struct Call {
     arguments: JsonObject,
 }
 
-/// Accepts what it is asked, and keeps the notifications of the call that runs.
+/// Accepts all requests of the server, and keeps the notifications of the call that runs.
 #[derive(Clone, Default)]
 struct Handler {
     heard: Arc<Mutex<Vec<(String, Instant)>>>,
@@ -56,7 +56,7 @@ impl Handler {
         heard.push((kind, Instant::now()));
     }
 
-    /// What was heard since it was last asked, and how long ago.
+    /// The notifications since the previous call of this, and their ages.
     fn take(&self) -> Vec<Value> {
         let mut heard = self.heard.lock().unwrap_or_else(PoisonError::into_inner);
         let ago = |(kind, at): (String, Instant)| json!({ "kind": kind, "seconds": at.elapsed().as_secs_f64() });
@@ -102,7 +102,7 @@ impl ClientHandler for Handler {
     }
 }
 
-// One thread: what is heard before an answer is handled before it.
+// One thread: messages that arrive before an answer are handled before it.
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> anyhow::Result<()> {
     let job = args().nth(1).context("usage: compat-client JOB")?;
@@ -131,7 +131,7 @@ async fn main() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Lists and calls, and prints what came of it.
+/// Lists and calls, and prints the results.
 async fn carry_out(
     client: RunningService<RoleClient, Handler>,
     handler: &Handler,

@@ -11,14 +11,14 @@ pub fn check(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let (directory, path) = text.split_once('\n').unwrap_or(("/srv/data", text));
     let policy = with_operator("path_within", &json!([directory]));
-    assert_eq!(policy.is_some(), resolved(directory).is_some(), "{directory:?}");
-    let (Some(policy), Some(directory)) = (policy, resolved(directory)) else { return };
-    let expected = resolved(path).map(|path| path.starts_with(&directory));
+    assert_eq!(policy.is_some(), resolve(directory).is_some(), "{directory:?}");
+    let (Some(policy), Some(directory)) = (policy, resolve(directory)) else { return };
+    let expected = resolve(path).map(|path| path.starts_with(&directory));
     assert_eq!(holds(&policy, path), expected, "{path:?} in {}", directory.display());
 }
 
 /// The path without `.` and `..`; `None` if it is not to be judged.
-fn resolved(text: &str) -> Option<PathBuf> {
+fn resolve(text: &str) -> Option<PathBuf> {
     let device = ["//./", "//?/", "/??/"];
     if text.contains(['\0', '\\']) || device.iter().any(|start| text.starts_with(start)) {
         return None;

@@ -1,10 +1,10 @@
-//! What every policy must bear, in whichever format it is written; and how the
+//! Properties of every policy, in whichever format it is written; and how the
 //! other targets put a question to one.
 
 use serde_json::{Value, json};
 use sluice_policy::{
-    Amount, Call, Decision, Explanation, Facts, Format, Limit, Policy, Problem, ServerRequest,
-    Timestamp, ToolFacts, explain, judge, load, shows,
+    Amount, Call, Decision, Explanation, Facts, Format, Limit, Outcome, Policy, Problem,
+    ServerRequest, Timestamp, ToolFacts, explain, judge, load, shows,
 };
 use sluice_wire::json::{Bounds, Document};
 
@@ -60,8 +60,8 @@ fn judge_all(policy: &Policy, again: &Policy) {
             assert_eq!(shows(Some(policy), tool, facts), shows(Some(again), tool, facts));
             for args in arguments.iter().map(Some).chain([None]) {
                 let call = call(tool, args);
-                let explanation = explained(policy, &call, facts);
-                assert_eq!(explanation, explained(again, &call, facts));
+                let explanation = explain_call(policy, &call, facts);
+                assert_eq!(explanation, explain_call(again, &call, facts));
                 check_explanation(policy, &call, facts, &explanation);
             }
         }
@@ -83,20 +83,20 @@ fn check_explanation(
     facts: Facts<'_>,
     explanation: &Explanation,
 ) {
-    let outcome = match judge(Some(policy), call, facts, AT) {
-        Decision::Deny(denial) => denial.outcome().name(),
-        Decision::Hold(_) => "hold",
-        Decision::Allow(allow) if allow.admit(reading).is_ok() => "allow",
-        Decision::Allow(_) => "deny",
+    let outcome = match judge(Some(policy), call, facts, AT).under_enforcement() {
+        Decision::Deny(denial) => denial.outcome(),
+        Decision::Hold(_) => Outcome::Hold,
+        Decision::Allow(allow) if allow.admit(reading, |_| Amount::ZERO).is_ok() => Outcome::Allow,
+        Decision::Allow(_) => Outcome::Deny,
     };
     assert_eq!(explanation.outcome, outcome);
-    assert_eq!(explanation.rule.is_none(), outcome == "allow");
+    assert_eq!(explanation.rule.is_none(), outcome == Outcome::Allow);
     let shown = shows(Some(policy), call.tool, facts);
-    assert!(shown || matches!(outcome, "deny" | "hide"), "{explanation:?}");
+    assert!(shown || matches!(outcome, Outcome::Deny | Outcome::Hide), "{explanation:?}");
 }
 
-fn explained(policy: &Policy, call: &Call<'_>, facts: Facts<'_>) -> Explanation {
-    explain(Some(policy), call, facts, AT, reading)
+fn explain_call(policy: &Policy, call: &Call<'_>, facts: Facts<'_>) -> Explanation {
+    explain(Some(policy), call, facts, AT, reading, |_| Amount::ZERO)
 }
 
 fn reading(limit: &Limit) -> Amount {
@@ -124,7 +124,7 @@ pub(crate) fn with_operator(operator: &str, value: &Value) -> Option<Policy> {
 /// Whether the operator holds for this text; `None` if it cannot be judged.
 pub(crate) fn holds(policy: &Policy, text: &str) -> Option<bool> {
     let args = document(&json!({ "v": text }).to_string());
-    let rule = |tool| explained(policy, &call(tool, Some(&args)), Facts::NoList).rule;
+    let rule = |tool| explain_call(policy, &call(tool, Some(&args)), Facts::NoList).rule;
     let (required, denied) = (rule("req"), rule("den"));
     let unjudged = |rule: &Option<String>| rule.as_ref().is_some_and(|r| r.ends_with("(type)"));
     assert_eq!(unjudged(&required), unjudged(&denied));

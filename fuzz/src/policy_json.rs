@@ -1,4 +1,4 @@
-//! Policies in JSON: nothing panics, and what loads can judge.
+//! Policies in JSON: nothing panics, and every policy that loads can judge.
 
 use sluice_policy::Format;
 

@@ -1,4 +1,4 @@
-//! Policies in YAML: nothing panics, and what loads can judge.
+//! Policies in YAML: nothing panics, and every policy that loads can judge.
 
 use sluice_policy::Format;
 

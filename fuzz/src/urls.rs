@@ -10,11 +10,11 @@ pub fn check(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let (pattern, url) = text.split_once('\n').unwrap_or(("*.example.com", text));
     let Some(policy) = with_operator("url_host_in", &json!([pattern])) else { return };
-    assert_eq!(holds(&policy, url), expected(pattern, url), "{url:?} under {pattern:?}");
+    assert_eq!(holds(&policy, url), is_expected(pattern, url), "{url:?} under {pattern:?}");
 }
 
 /// Whether the host fits the pattern; `None` if the URL is not to be judged.
-fn expected(pattern: &str, text: &str) -> Option<bool> {
+fn is_expected(pattern: &str, text: &str) -> Option<bool> {
     let url = Url::parse(text).ok()?;
     if has_user_info(text, &url) {
         return None;

@@ -5,12 +5,20 @@
 mod oracle;
 
 use sluice_wire::{
-    json::{Bounds, Document, Reason, Value},
+    json::{Bounds, Document, LoneSurrogates, Reason, Value},
     rpc::Message,
 };
 
 /// Small enough that short inputs meet every bound.
-const TIGHT: Bounds = Bounds { bytes: 96, depth: 3, string: 8, number: 4, members: 4, nodes: 12 };
+const TIGHT: Bounds = Bounds {
+    bytes: 96,
+    depth: 3,
+    string: 8,
+    number: 4,
+    members: 4,
+    nodes: 12,
+    lone_surrogates: LoneSurrogates::Refuse,
+};
 
 /// Reads `data` in every way there is.
 pub fn check(data: &[u8]) {

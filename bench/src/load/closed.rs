@@ -15,7 +15,7 @@ use crate::{clock, listen, target::Target};
 /// The size of the read buffer; several small answers fit into it.
 const BUFFER: usize = 64 * 1024;
 /// An answer that takes longer counts as lost.
-const PATIENCE: Duration = Duration::from_secs(30);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 
 pub(super) fn run(load: &Load, target: &Target, connections: usize) -> anyhow::Result<Measured> {
     listen::runtime(1)?.block_on(async {
@@ -26,7 +26,7 @@ pub(super) fn run(load: &Load, target: &Target, connections: usize) -> anyhow::R
             let request = Request::new(&load.calls, target).of_connection(n);
             tokio::spawn(repeat(stream, request, start + load.span))
         });
-        let whole = tokio::time::timeout(load.span + PATIENCE, try_join_all(loops));
+        let whole = tokio::time::timeout(load.span + ANSWER_TIMEOUT, try_join_all(loops));
         let tallies = whole.await.context("a call was never answered")??;
         let took = start.elapsed();
         let cpu = load.cpu()?.zip(cpu).map(|(after, before)| after.saturating_sub(before));

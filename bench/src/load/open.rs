@@ -20,7 +20,7 @@ use crate::{clock, target::Target};
 
 const BUFFER: usize = 64 * 1024;
 /// An answer that takes longer counts as lost.
-const PATIENCE: Duration = Duration::from_secs(30);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 /// Time for all threads to start before the first call is due.
 const LEAD: Duration = Duration::from_millis(20);
 
@@ -79,7 +79,7 @@ fn connect(target: &Target) -> anyhow::Result<TcpStream> {
     let stream = TcpStream::connect(target.address)
         .with_context(|| format!("no connection to {}", target.address))?;
     stream.set_nodelay(true)?;
-    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_read_timeout(Some(ANSWER_TIMEOUT))?;
     Ok(stream)
 }
 

@@ -49,10 +49,10 @@ pub(super) fn write(
     for n in 0..shape.policies {
         fs::write(folder.join(format!("policy-{n}.json")), &policy)?;
     }
-    Ok(fs::write(folder.join("sluice.toml"), declared(shape, place, listeners))?)
+    Ok(fs::write(folder.join("sluice.toml"), render_config(shape, place, listeners))?)
 }
 
-fn declared(shape: Shape, place: &str, listeners: Listeners) -> String {
+fn render_config(shape: Shape, place: &str, listeners: Listeners) -> String {
     let Listeners { agents, people } = listeners;
     let mut text =
         format!("listen = \"{agents}\"\nadmin = \"{people}\"\n\n[servers.bench]\n{place}\n");

@@ -20,7 +20,7 @@ use super::{
 use crate::{clock, process::Process, target::Target};
 
 /// How long a gateway with a very large configuration may take to be ready.
-const PATIENCE: Duration = Duration::from_mins(2);
+const START_TIMEOUT: Duration = Duration::from_mins(2);
 /// The interval between readiness probes.
 const LOOK: Duration = Duration::from_micros(500);
 
@@ -88,11 +88,11 @@ impl Installation {
         command.arg("up").arg("--config").arg(self.folder.join("sluice.toml"));
         command.arg("--data").arg(self.data());
         let started = clock::now();
-        let mut process = Process::logged(&mut command, &log)?;
+        let mut process = Process::start_logged(&mut command, &log)?;
         while !is_ready(self.listeners.agents) {
-            process.check_running().with_context(|| said(&log))?;
-            if started.elapsed() > PATIENCE {
-                bail!("the gateway is not ready after {PATIENCE:?}; {}", said(&log));
+            process.check_running().with_context(|| read_log_end(&log))?;
+            if started.elapsed() > START_TIMEOUT {
+                bail!("the gateway is not ready after {START_TIMEOUT:?}; {}", read_log_end(&log));
             }
             thread::sleep(LOOK);
         }
@@ -108,7 +108,7 @@ impl Installation {
 }
 
 /// The end of the gateway's log.
-fn said(log: &Path) -> String {
+fn read_log_end(log: &Path) -> String {
     let text = fs::read_to_string(log).unwrap_or_default();
     let lines: Vec<_> = text.lines().rev().take(10).collect();
     let lines: Vec<_> = lines.into_iter().rev().collect();

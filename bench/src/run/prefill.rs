@@ -27,6 +27,8 @@ pub(super) fn fill(data: &Path, rows: usize) -> anyhow::Result<()> {
         durability: Durability::Process,
         key: key(data)?,
         clock: Clock::System,
+        retention: None,
+        accept_loss: false,
     })?;
     listen::runtime(1)?.block_on(async {
         for from in (0..rows).step_by(BATCH) {
@@ -90,6 +92,8 @@ mod tests {
             durability: Durability::Process,
             key: Key::from_bytes([7; 32]),
             clock: Clock::System,
+            retention: None,
+            accept_loss: false,
         };
         let store = Store::open(config).unwrap();
         listen::runtime(1).unwrap().block_on(async {

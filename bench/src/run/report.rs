@@ -32,8 +32,8 @@ impl Report {
     pub(super) fn begin(arguments: &Arguments) -> anyhow::Result<Report> {
         let report = Report {
             began_at: clock::epoch_millis(),
-            commit: said(Command::new("git").args(["rev-parse", "--short", "HEAD"])),
-            version: said(Command::new(&arguments.sluice).arg("--version")),
+            commit: run_command(Command::new("git").args(["rev-parse", "--short", "HEAD"])),
+            version: run_command(Command::new(&arguments.sluice).arg("-V")),
             processor: processor(),
             cores: std::thread::available_parallelism()?.get(),
             kernel: fs::read_to_string("/proc/sys/kernel/osrelease")
@@ -109,7 +109,7 @@ fn number(value: f64) -> String {
 }
 
 /// The output of a command, if it succeeds.
-fn said(command: &mut Command) -> Option<String> {
+fn run_command(command: &mut Command) -> Option<String> {
     let output = command.output().ok().filter(|output| output.status.success())?;
     Some(String::from_utf8(output.stdout).ok()?.trim().to_owned())
 }

@@ -34,7 +34,7 @@ impl Answers {
 
     pub(super) fn call(&self, id: &[u8]) -> Reply {
         if self.sse {
-            return Reply::chunked([
+            return Reply::in_chunks([
                 head(b"event: message\ndata: ", id),
                 self.call.clone(),
                 Bytes::from("\n\n"),

@@ -39,7 +39,7 @@ impl Reply {
     }
 
     /// A chunked body, as servers send event streams.
-    pub(super) fn chunked(pieces: [Bytes; 3]) -> Reply {
+    pub(super) fn in_chunks(pieces: [Bytes; 3]) -> Reply {
         Reply { pieces, end: End::Chunked }
     }
 

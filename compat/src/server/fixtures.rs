@@ -1,4 +1,4 @@
-//! What the server has to offer, read from `fixtures.json`: the names and texts
+//! The features of the server, read from `fixtures.json`: the names and texts
 //! that the conformance suite looks for.
 
 use std::collections::{BTreeMap, HashMap};
@@ -15,14 +15,14 @@ use serde_json::Value;
 #[derive(Debug, Deserialize)]
 pub(crate) struct Fixtures {
     pub(crate) tools: Vec<Tool>,
-    /// What tools answer that do nothing else.
+    /// The answers of tools that do nothing else.
     pub(crate) answers: HashMap<String, CallToolResult>,
-    /// What a client can be asked for by `input_required`, by its key.
+    /// The possible requests of `input_required`, by key.
     inputs: HashMap<String, InputRequest>,
-    /// What a tool asks the user for while it runs.
+    /// The requests that a tool makes of the user while it runs.
     elicitations: HashMap<String, Elicitation>,
     pub(crate) prompts: Vec<Prompt>,
-    /// What prompts answer; `{name}` stands for the argument of that name.
+    /// The answers of prompts; `{name}` stands for the argument of that name.
     messages: HashMap<String, Value>,
     pub(crate) resources: Vec<Resource>,
     pub(crate) templates: Vec<ResourceTemplate>,

@@ -32,7 +32,7 @@ const JOBS: &[(&str, Support)] = &[
     ("test_tool_with_task", Support::Required),
 ];
 
-/// What one job does, with what it has to ask for on its way.
+/// The work of one job, with the input it requests on the way.
 struct Job {
     name: String,
     arguments: JsonObject,
@@ -52,7 +52,7 @@ pub(crate) async fn answer(
         let needed = ClientCapabilities::builder().enable_tasks().build();
         return Some(Err(ErrorData::missing_required_client_capability(needed)));
     }
-    let visitor = rounds::given(request.input_responses.as_ref(), "user_name");
+    let visitor = rounds::find_response(request.input_responses.as_ref(), "user_name");
     if request.name == "test_tool_with_task" && visitor.is_none() {
         return Some(Ok(rounds::ask(fixtures, &["user_name"], None)));
     }

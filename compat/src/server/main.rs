@@ -85,7 +85,7 @@ impl CompatServer {
     }
 
     /// A resource of the template `test://template/{id}/data`.
-    fn templated(uri: &str) -> Option<ResourceContents> {
+    fn from_template(uri: &str) -> Option<ResourceContents> {
         let id = uri.strip_prefix("test://template/")?.strip_suffix("/data")?;
         let data = json!({ "id": id, "templateTest": true, "data": format!("Data for ID: {id}") });
         Some(ResourceContents::text(data.to_string(), uri).with_mime_type("application/json"))
@@ -193,7 +193,7 @@ impl ServerHandler for CompatServer {
         _context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
         let uri = request.uri.as_str();
-        let found = self.fixtures.contents.get(uri).cloned().or_else(|| Self::templated(uri));
+        let found = self.fixtures.contents.get(uri).cloned().or_else(|| Self::from_template(uri));
         let Some(contents) = found else {
             let about = json!({ "uri": uri });
             return Err(ErrorData::resource_not_found("no such resource", Some(about)));
@@ -248,18 +248,20 @@ impl ServerHandler for CompatServer {
         _context: RequestContext<RoleServer>,
     ) -> Result<GetPromptResponse, ErrorData> {
         if request.name == "test_input_required_result_prompt" {
-            return Ok(match rounds::given(request.input_responses.as_ref(), "user_context") {
-                None => {
-                    InputRequiredResult::from_input_requests(self.fixtures.asks(&["user_context"]))
-                        .into()
-                }
-                Some(context) => {
-                    let words = format!("Prompt with context: {context}");
-                    let message =
-                        json!({ "role": "user", "content": { "type": "text", "text": words } });
-                    prompt(json!({ "resultType": "complete", "messages": [message] }))?
-                }
-            });
+            return Ok(
+                match rounds::find_response(request.input_responses.as_ref(), "user_context") {
+                    None => InputRequiredResult::from_input_requests(
+                        self.fixtures.asks(&["user_context"]),
+                    )
+                    .into(),
+                    Some(context) => {
+                        let words = format!("Prompt with context: {context}");
+                        let message =
+                            json!({ "role": "user", "content": { "type": "text", "text": words } });
+                        prompt(json!({ "resultType": "complete", "messages": [message] }))?
+                    }
+                },
+            );
         }
         let arguments = request.arguments.unwrap_or_default();
         match self.fixtures.messages(&request.name, &arguments) {

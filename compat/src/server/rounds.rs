@@ -79,9 +79,12 @@ pub(crate) fn answer(
     }
 }
 
-/// What a client gave for a key. What is no object cannot be an answer to any
-/// request, and counts as not given.
-pub(crate) fn given<'a>(responses: Option<&'a InputResponses>, key: &str) -> Option<&'a Value> {
+/// A client's response for a key. A value that is not an object cannot answer any request and
+/// counts as absent.
+pub(crate) fn find_response<'a>(
+    responses: Option<&'a InputResponses>,
+    key: &str,
+) -> Option<&'a Value> {
     responses?.get(key).filter(|response| response.is_object())
 }
 
@@ -101,7 +104,7 @@ fn ask_what_can_be_given(
     ];
     let keys: Vec<&str> = can.iter().filter(|(can, _)| *can).map(|(_, key)| *key).collect();
     if keys.is_empty() || request.input_responses.is_some() {
-        done(request.input_responses.as_ref())
+        complete(request.input_responses.as_ref())
     } else {
         ask(fixtures, &keys, None)
     }
@@ -115,16 +118,16 @@ fn next_round(
     let codec = RequestStateCodec::try_new(KEY).map_err(internal)?;
     // INVARIANT: state that does not open is refused before anything else.
     let round = match request.request_state.as_deref() {
-        Some(state) => codec.open_json::<usize>(state).map_err(refused)?,
+        Some(state) => codec.open_json::<usize>(state).map_err(refuse)?,
         None => 0,
     };
     let responses = request.input_responses.as_ref();
     let asked = rounds.asks.get(round).copied().unwrap_or_default();
     let answered = (!rounds.sealed || request.request_state.is_some())
-        && asked.iter().all(|key| given(responses, key).is_some());
+        && asked.iter().all(|key| find_response(responses, key).is_some());
     let next = if answered { round + 1 } else { round };
     match rounds.asks.get(next) {
-        None => Ok(done(responses)),
+        None => Ok(complete(responses)),
         Some(keys) => {
             let state =
                 rounds.sealed.then(|| codec.seal_json(&next)).transpose().map_err(internal)?;
@@ -133,13 +136,13 @@ fn next_round(
     }
 }
 
-/// Says what was given, so that whoever compares sees whether it came through.
-fn done(responses: Option<&InputResponses>) -> CallToolResponse {
+/// Repeats the given responses, so that a comparison shows whether they arrived.
+fn complete(responses: Option<&InputResponses>) -> CallToolResponse {
     let text = format!("state-ok, given: {}", json!(responses));
     CallToolResult::success(vec![ContentBlock::text(text)]).into()
 }
 
-fn refused(error: impl std::fmt::Display) -> ErrorData {
+fn refuse(error: impl std::fmt::Display) -> ErrorData {
     ErrorData::invalid_params(format!("requestState was refused: {error}"), None)
 }
 

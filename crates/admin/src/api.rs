@@ -27,7 +27,7 @@ use axum::{
     response::{IntoResponse as _, Response},
     routing::get,
 };
-use sluice_listener::AllowedCallers;
+use sluice_listener::{AllowedCallers, Failures};
 use sluice_store::{Secret, Store, TokenHash};
 use tokio::net::TcpListener;
 use tower::Service as _;
@@ -39,7 +39,7 @@ use utoipa_axum::{
 pub use assessment::AssessedTool;
 pub(crate) use problem::Problem;
 
-use crate::{auth, failures::Failures, live::Live, ops::Ops};
+use crate::{auth, live::Live, ops::Ops};
 
 /// The largest request body in bytes: the longest policy, and some more.
 const LARGEST_BODY: usize = (1 << 20) + (64 << 10);
@@ -49,17 +49,17 @@ const LARGEST_BODY: usize = (1 << 20) + (64 << 10);
 pub struct Settings {
     /// Host names under which it may be called, and origins of pages that may call it.
     pub callers: AllowedCallers,
-    /// Whether only this machine can connect, so that metrics need no token.
-    pub is_loopback: bool,
+    /// Whether metrics need no token.
+    pub are_metrics_open: bool,
     /// The file of the catalogue, which is created if it does not exist.
     pub catalog: PathBuf,
 }
 
 /// The API over one running gateway.
-pub struct Api(Arc<Plane>);
+pub struct Api(Arc<AdminState>);
 
 /// The state that all handlers share.
-pub(crate) struct Plane {
+pub(crate) struct AdminState {
     pub(crate) ops: Ops,
     pub(crate) admin: TokenHash,
     pub(crate) settings: Settings,
@@ -76,11 +76,11 @@ impl Api {
     /// Creates the API over a gateway and its store, for holders of the admin token.
     #[expect(clippy::needless_pass_by_value, reason = "only the token's hash is kept")]
     pub fn new(live: Arc<impl Live>, store: Store, admin_token: Secret, settings: Settings) -> Api {
-        Api(Arc::new(Plane {
+        Api(Arc::new(AdminState {
             ops: Ops::new(live, store, settings.catalog.clone()),
             admin: TokenHash::of(admin_token.expose()),
             settings,
-            failures: Failures::default(),
+            failures: Failures::new("admin API: "),
         }))
     }
 
@@ -90,11 +90,14 @@ impl Api {
         listener: TcpListener,
         end: impl Future<Output = ()> + Send + 'static,
     ) {
-        let plane = Arc::clone(&self.0);
+        let state = Arc::clone(&self.0);
         // Describing the API takes memory that a gateway without visitors never needs.
         let router = LazyLock::new(move || self.router());
-        listen::serve(&router, listener, end).await;
-        plane.failures.finish(plane.ops.store());
+        tokio::select! {
+            () = listen::serve(&router, listener, end) => {}
+            never = auth::sweep_failures(&state.failures, state.ops.store()) => match never {},
+        }
+        auth::record_failures(state.ops.store(), state.failures.finish());
     }
 
     /// Answers one request in process.
@@ -106,36 +109,38 @@ impl Api {
 
     /// Returns the API as a service, for calls in process.
     pub fn router(self) -> Router {
-        let Api(plane) = self;
-        let authenticated = middleware::from_fn_with_state(Arc::clone(&plane), auth::require_token);
-        let names = middleware::from_fn_with_state(Arc::clone(&plane), auth::check_names);
-        let unless_loopback =
-            middleware::from_fn_with_state(Arc::clone(&plane), auth::require_token_from_afar);
+        let Api(state) = self;
+        let authenticated = middleware::from_fn_with_state(Arc::clone(&state), auth::require_token);
+        let callers =
+            middleware::from_fn_with_state(Arc::clone(&state), auth::check_host_and_origin);
+        let for_metrics =
+            middleware::from_fn_with_state(Arc::clone(&state), auth::require_token_for_metrics);
         let (described, mut document) = OpenApiRouter::with_openapi(openapi::describe_api())
             .nest("/api/v1", add_fallbacks(build_routes()).layer(authenticated))
             .routes(routes!(health::check_liveness))
             .routes(routes!(health::check_readiness))
-            .routes(routes!(health::read_metrics).layer(unless_loopback))
+            .routes(routes!(health::read_metrics).layer(for_metrics))
             .split_for_parts();
         openapi::add_common_responses(&mut document);
         described
             .route("/", get(health::show_home))
+            .route("/approvals/{id}", get(health::show_approval))
             .fallback(answer_no_such_path)
             .method_not_allowed_fallback(answer_method_not_allowed)
             .layer(DefaultBodyLimit::max(LARGEST_BODY))
-            .layer(names)
+            .layer(callers)
             .layer(middleware::map_response(add_security_headers))
             .layer(Extension(Arc::new(document)))
-            .with_state(plane)
+            .with_state(state)
     }
 }
 
 /// The routes under `/api/v1`. `routes!` accepts only handlers with an OpenAPI description, so the
 /// OpenAPI document is complete.
-fn build_routes() -> OpenApiRouter<Arc<Plane>> {
+fn build_routes() -> OpenApiRouter<Arc<AdminState>> {
     OpenApiRouter::default()
         .routes(routes!(servers::list, servers::add))
-        .routes(routes!(servers::show, servers::remove))
+        .routes(routes!(servers::show, servers::edit, servers::remove))
         .routes(routes!(servers::list_tools))
         .routes(routes!(servers::refresh))
         .routes(routes!(policies::list))
@@ -144,12 +149,13 @@ fn build_routes() -> OpenApiRouter<Arc<Plane>> {
         .routes(routes!(policies::check))
         .routes(routes!(policies::suggest))
         .routes(routes!(grants::list, grants::create))
-        .routes(routes!(grants::show, grants::revoke))
+        .routes(routes!(grants::show, grants::edit, grants::revoke))
         .routes(routes!(grants::rotate))
         .routes(routes!(approvals::list))
         .routes(routes!(audit::list))
         .routes(routes!(audit::export))
-        .routes(routes!(audit::verify))
+        .routes(routes!(audit::verification::verify))
+        .routes(routes!(audit::verification::compare_heads))
         .routes(routes!(catalog::list))
         .routes(routes!(catalog::show_server))
         .routes(routes!(catalog::show_tool))
@@ -158,7 +164,7 @@ fn build_routes() -> OpenApiRouter<Arc<Plane>> {
 }
 
 /// Adds the answers for unknown paths and methods.
-fn add_fallbacks(router: OpenApiRouter<Arc<Plane>>) -> OpenApiRouter<Arc<Plane>> {
+fn add_fallbacks(router: OpenApiRouter<Arc<AdminState>>) -> OpenApiRouter<Arc<AdminState>> {
     let (inner, document) = router.split_for_parts();
     let inner =
         inner.fallback(answer_no_such_path).method_not_allowed_fallback(answer_method_not_allowed);

@@ -87,7 +87,7 @@ pub struct KnownHit {
     pub tool: KnownTool,
 }
 
-/// What was found.
+/// A search result.
 #[derive(Debug, Serialize)]
 pub struct KnownFound {
     pub servers: Vec<KnownServer>,

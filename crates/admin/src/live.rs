@@ -6,7 +6,7 @@ use std::{net::SocketAddr, pin::Pin, sync::Arc};
 use serde::Serialize;
 use sluice_classify::Assessment;
 use sluice_policy::Timestamp;
-use sluice_store::{AttachedPolicy, Grant, Name, Server, TokenHash};
+use sluice_store::{AttachedPolicy, Grant, Name, Secret, Server, TokenHash};
 use utoipa::ToSchema;
 
 /// A boxed future.
@@ -23,6 +23,9 @@ pub trait Live: Send + Sync + 'static {
     /// Applies one stored grant, or invalidates its token.
     fn set_grant(&self, token: &TokenHash, grant: Option<&Grant>);
 
+    /// Stores when grants were last used; until then only the gateway knows.
+    fn store_uses(&self) -> Eventual<'_, ()>;
+
     /// The problems of the last reload of a file, if it failed. The previous configuration is still
     /// active then.
     fn problems(&self) -> Vec<FileProblem>;
@@ -37,8 +40,28 @@ pub trait Live: Send + Sync + 'static {
         fresh: bool,
     ) -> Eventual<'a, Result<Vec<Tool>, String>>;
 
+    /// How signed heads are exported to each place.
+    fn head_exports(&self) -> Vec<HeadExport>;
+
+    /// Fails, with the reason and a hint, if every connection to a stored server with this URL
+    /// would be refused because of its address.
+    fn check_address<'a>(&'a self, url: &'a Secret) -> Eventual<'a, Result<(), String>>;
+
     /// Metrics in the text format of Prometheus.
     fn metrics(&self) -> String;
+}
+
+/// The export of signed heads to one place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HeadExport {
+    /// The key of the place in `[audit.heads]`: `file` or `url`.
+    pub target: &'static str,
+    /// When the last one was exported since the start.
+    pub exported_at: Option<Timestamp>,
+    /// How many exports failed since the start.
+    pub failures: u64,
+    /// Why the last one failed, if it did.
+    pub last_error: Option<String>,
 }
 
 /// A running gateway.
@@ -72,6 +95,8 @@ pub struct InForce {
     pub servers: Vec<Server>,
     pub policies: Vec<AttachedPolicy>,
     pub file_grants: Vec<Grant>,
+    /// Policies that are not in force, because of what they extend.
+    pub problems: Vec<FileProblem>,
 }
 
 /// Why the content of the store cannot be applied.

@@ -13,15 +13,15 @@ mod servers;
 
 use std::{path::PathBuf, sync::Arc};
 
-use sluice_policy::Problem;
+use sluice_policy::{Problem, file::check::nearest};
 use sluice_store::{Actor, Edit, Name, Store, StoreError};
 use tokio::sync::Mutex;
 
-use self::catalog::Shelf;
+use self::catalog::CatalogFile;
 pub(crate) use self::{
-    grants::{GrantPage, IssuedToken, WantedGrant},
-    policies::{Expected, PutPolicy},
-    servers::WantedServer,
+    grants::{GrantChanges, GrantPage, IssuedToken, SeenGrant, WantedGrant},
+    policies::PutPolicy,
+    servers::{ServerChanges, WantedServer},
 };
 use crate::live::Live;
 
@@ -29,7 +29,7 @@ use crate::live::Live;
 pub(crate) struct Ops {
     live: Arc<dyn Live>,
     store: Store,
-    catalog: Shelf,
+    catalog: CatalogFile,
     /// Serialises writes: the state that was checked before a write cannot change until the write
     /// is done, and undoing one write cannot undo another.
     writing: Mutex<()>,
@@ -48,7 +48,7 @@ pub(crate) enum Refused {
     Invalid(String),
     #[error("the policy has problems")]
     Problems(Vec<Problem>),
-    #[error("{0} is not what it was when it was read\nhint: read it again, and decide anew")]
+    #[error("{0} has changed since it was read\nhint: read it again, then repeat the change")]
     Stale(String),
     #[error(
         "servers that are started as a command cannot be added or changed over HTTP\nhint: use the configuration file, or `sluice server` on the gateway's machine"
@@ -60,13 +60,13 @@ pub(crate) enum Refused {
     Store(#[from] StoreError),
     #[error("{0}")]
     Catalog(String),
-    #[error("what was asked for was given up halfway")]
+    #[error("the operation was aborted before it finished")]
     Lost,
 }
 
 impl Ops {
     pub(crate) fn new(live: Arc<dyn Live>, store: Store, catalog: PathBuf) -> Ops {
-        Ops { live, store, catalog: Shelf::new(catalog), writing: Mutex::new(()) }
+        Ops { live, store, catalog: CatalogFile::new(catalog), writing: Mutex::new(()) }
     }
 
     pub(crate) fn live(&self) -> &dyn Live {
@@ -75,6 +75,57 @@ impl Ops {
 
     pub(crate) fn store(&self) -> &Store {
         &self.store
+    }
+}
+
+/// The most names that a hint lists.
+const MOST_LISTED: usize = 10;
+
+/// Refuses a name that nothing has, and says which names there are.
+fn refuse_missing<'n>(
+    what: &str,
+    wanted: &str,
+    names: impl IntoIterator<Item = &'n str>,
+) -> Refused {
+    let mut names: Vec<_> = names.into_iter().collect();
+    names.sort_unstable();
+    names.dedup();
+    let hint = match nearest(wanted, names.iter().copied()) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None if names.is_empty() => "there are none yet".to_owned(),
+        None => {
+            let more = if names.len() > MOST_LISTED { ", …" } else { "" };
+            names.truncate(MOST_LISTED);
+            format!("there are: {}{more}", names.join(", "))
+        }
+    };
+    Refused::Missing(format!("{what}\nhint: {hint}"))
+}
+
+/// Which version of an object the caller of a write expects.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Expected {
+    /// Any, or none.
+    Anything,
+    /// Any version.
+    Something,
+    /// One of these versions.
+    Versions(Vec<String>),
+    /// No such object.
+    Nothing,
+}
+
+impl Expected {
+    fn admits(&self, current: Option<&str>) -> bool {
+        match (self, current) {
+            (Expected::Anything, _)
+            | (Expected::Something, Some(_))
+            | (Expected::Nothing, None) => true,
+            (Expected::Versions(versions), Some(current)) => {
+                versions.iter().any(|version| version == current)
+            }
+            _ => false,
+        }
     }
 }
 

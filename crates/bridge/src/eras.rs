@@ -1,12 +1,12 @@
-//! The eras that a server is known to speak, and probing for them.
+//! Probes a server for the eras that it speaks.
 
-use std::{
-    sync::atomic::{AtomicU8, Ordering},
-    time::Duration,
-};
+use std::time::Duration;
 
 use http::HeaderMap;
-use sluice_http::headers::{METHOD, REVISION, SESSION};
+use sluice_http::{
+    Outdated, Speaks,
+    headers::{METHOD, REVISION, SESSION},
+};
 use sluice_wire::{
     json::Bounds,
     mcp::{Era, is_unknown_era},
@@ -23,67 +23,23 @@ use super::{
 /// How long to wait before probing a server again.
 const PAUSE: Duration = Duration::from_secs(2);
 
-/// Whether a server speaks an era.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Speaks {
-    Unknown,
-    Yes,
-    No,
-}
-
-/// The known eras of one server.
-#[derive(Debug, Default)]
-pub(super) struct Eras {
-    modern: AtomicU8,
-    legacy: AtomicU8,
-    /// Held while the server is probed; contains the time of the last probe.
-    asked: tokio::sync::Mutex<Option<Instant>>,
-}
-
-impl Eras {
-    fn of(&self, era: Era) -> &AtomicU8 {
-        match era {
-            Era::Modern => &self.modern,
-            Era::Legacy => &self.legacy,
-        }
-    }
-
-    pub(super) fn get(&self, era: Era) -> Speaks {
-        match self.of(era).load(Ordering::Relaxed) {
-            1 => Speaks::Yes,
-            2 => Speaks::No,
-            _ => Speaks::Unknown,
-        }
-    }
-
-    pub(super) fn set(&self, era: Era, speaks: Speaks) {
-        let value = match speaks {
-            Speaks::Unknown => 0,
-            Speaks::Yes => 1,
-            Speaks::No => 2,
-        };
-        self.of(era).store(value, Ordering::Relaxed);
-    }
-
-    /// Forgets the known eras, because the server behaves differently: they must be
-    /// probed again.
-    pub(super) fn forget(&self) {
-        self.set(Era::Modern, Speaks::Unknown);
-        self.set(Era::Legacy, Speaks::Unknown);
-        if let Ok(mut asked) = self.asked.try_lock() {
-            *asked = None;
-        }
-    }
-}
-
 impl Link {
+    /// Forgets the known eras, because the server behaves differently: it may be probed
+    /// again at once.
+    pub(super) fn forget_eras(&self) {
+        self.protocol.forget(Outdated::Eras);
+        if let Ok(mut probed) = self.probed.try_lock() {
+            *probed = None;
+        }
+    }
+
     /// Whether a server that refused a request in this era speaks only the other era.
     pub(super) async fn crosses(&self, era: Era, headers: HeaderMap, bounds: Bounds) -> bool {
-        let mut asked = self.eras.asked.lock().await;
-        let is_recent = asked.is_some_and(|asked| asked.elapsed() < PAUSE);
+        let mut probed = self.probed.lock().await;
+        let is_recent = probed.is_some_and(|probed| probed.elapsed() < PAUSE);
         if !is_recent {
             let modern = self.discovers(headers.clone(), bounds).await;
-            self.eras.set(Era::Modern, modern);
+            self.protocol.note_era(Era::Modern, modern);
             // It may support the era that it has refused.
             if (modern == Speaks::Yes) == (era == Era::Legacy) {
                 let legacy = if era == Era::Modern && self.has_one_client() {
@@ -93,12 +49,12 @@ impl Link {
                 } else {
                     self.initializes(headers, bounds).await
                 };
-                self.eras.set(Era::Legacy, legacy);
+                self.protocol.note_era(Era::Legacy, legacy);
             }
-            *asked = Some(Instant::now());
+            *probed = Some(Instant::now());
         }
         let other = if era == Era::Modern { Era::Legacy } else { Era::Modern };
-        self.eras.get(era) == Speaks::No && self.eras.get(other) == Speaks::Yes
+        self.protocol.speaks(era) == Speaks::No && self.protocol.speaks(other) == Speaks::Yes
     }
 
     async fn discovers(&self, headers: HeaderMap, bounds: Bounds) -> Speaks {

@@ -1,14 +1,15 @@
 //! Sends one message to the server and reads the messages of its answer, from JSON or an
 //! event stream.
 
-use std::{collections::VecDeque, time::Duration};
+use std::{collections::VecDeque, fmt, pin::Pin, time::Duration};
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, header};
 use http_body_util::BodyExt as _;
 use sluice_http::{
-    AnswerBody, SendError,
+    AnswerBody, Collector, SendError, TooLong,
     headers::{EITHER_ANSWER, LAST_EVENT, PREFIX, is_event_stream},
+    offload,
     sse::{Decoder, Event},
 };
 use sluice_upstream::Upstream;
@@ -23,6 +24,7 @@ pub(super) struct Reader {
     body: AnswerBody,
     bounds: Bounds,
     form: BodyFormat,
+    parsing: Option<Parsing>,
     /// The id of the last event that had one.
     pub(super) last_event: Option<String>,
     /// How long the server asks to wait before resuming the stream, in milliseconds.
@@ -34,9 +36,19 @@ const LONGEST_RETRY: u64 = 10_000;
 
 #[derive(Debug)]
 enum BodyFormat {
-    Json(Vec<u8>),
+    Json(Collector),
     Events { decoder: Box<Decoder>, events: VecDeque<Event> },
     Over,
+}
+
+/// A large message that is being parsed on another thread. It stays here if the future that waits
+/// for it is dropped.
+struct Parsing(Pin<Box<dyn Future<Output = Option<Document>> + Send>>);
+
+impl fmt::Debug for Parsing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Parsing(…)")
+    }
 }
 
 impl Reader {
@@ -47,9 +59,9 @@ impl Reader {
                 events: VecDeque::new(),
             }
         } else {
-            BodyFormat::Json(Vec::new())
+            BodyFormat::Json(Collector::new(bounds.bytes))
         };
-        Reader { body: answer.into_body(), bounds, form, last_event: None, retry: 0 }
+        Reader { body: answer.into_body(), bounds, form, parsing: None, last_event: None, retry: 0 }
     }
 
     /// The next message, `None` at the end, or why it cannot be read. Cancel safe: no
@@ -59,17 +71,25 @@ impl Reader {
             if let Some(document) = self.try_next()? {
                 return Ok(Some(document));
             }
+            if let Some(Parsing(parsing)) = &mut self.parsing {
+                let parsed = parsing.await;
+                self.parsing = None;
+                return parsed.map(Some).ok_or_else(|| NOT_JSON.to_owned());
+            }
             let Some(frame) = self.body.frame().await else {
-                return self.last();
+                match self.last() {
+                    None => return Ok(None),
+                    Some(bytes) => self.parse(bytes),
+                }
+                continue;
             };
             let Ok(data) = frame.map_err(|_| "its answer broke off".to_owned())?.into_data() else {
                 continue;
             };
             match &mut self.form {
-                BodyFormat::Json(bytes) if bytes.len() + data.len() > self.bounds.bytes => {
-                    return Err(format!("its answer is longer than {} bytes", self.bounds.bytes));
-                }
-                BodyFormat::Json(bytes) => bytes.extend_from_slice(&data),
+                BodyFormat::Json(collected) => collected
+                    .push(data)
+                    .map_err(|TooLong(most)| format!("its answer is longer than {most} bytes"))?,
                 BodyFormat::Events { decoder, events } => decoder
                     .push(&data, |event| events.push_back(event))
                     .map_err(|error| error.to_string())?,
@@ -78,13 +98,27 @@ impl Reader {
         }
     }
 
-    /// A message that has already arrived, without waiting.
+    fn parse(&mut self, bytes: Vec<u8>) {
+        let bounds = self.bounds;
+        let parsing = async move { offload::parse(bytes, &bounds).await?.ok() };
+        self.parsing = Some(Parsing(Box::pin(parsing)));
+    }
+
+    /// A message that has already arrived, without waiting; large ones are left to
+    /// [`Reader::next`].
     pub(super) fn try_next(&mut self) -> Result<Option<Document>, String> {
+        if self.parsing.is_some() {
+            return Ok(None);
+        }
         let BodyFormat::Events { events, .. } = &mut self.form else { return Ok(None) };
         while let Some(mut event) = events.pop_front() {
             self.last_event = event.id.take().or(self.last_event.take());
             self.retry = event.retry.map_or(self.retry, |retry| retry.min(LONGEST_RETRY));
             let Some(data) = event.into_message() else { continue };
+            if offload::is_large(data.len()) {
+                self.parse(data.into());
+                return Ok(None);
+            }
             match Document::parse(data.as_str(), &self.bounds) {
                 // Some servers send keep-alive events whose data is not a message.
                 Ok(document) if Message::read(&document).is_err() && !resembles_message(&data) => {}
@@ -100,12 +134,13 @@ impl Reader {
         Duration::from_millis(self.retry)
     }
 
-    fn last(&mut self) -> Result<Option<Document>, String> {
+    /// The text of an answer that is one document.
+    fn last(&mut self) -> Option<Vec<u8>> {
         match std::mem::replace(&mut self.form, BodyFormat::Over) {
-            BodyFormat::Json(bytes) if !bytes.is_empty() => {
-                Document::parse(bytes, &self.bounds).map(Some).map_err(|_| NOT_JSON.to_owned())
+            BodyFormat::Json(collected) => {
+                Some(collected.finish()).filter(|bytes| !bytes.is_empty())
             }
-            _ => Ok(None),
+            BodyFormat::Events { .. } | BodyFormat::Over => None,
         }
     }
 }

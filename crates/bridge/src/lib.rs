@@ -13,7 +13,8 @@
 mod eras;
 mod exchange;
 mod message;
-mod output;
+mod response;
+mod rounds;
 mod to_legacy;
 mod to_modern;
 
@@ -23,7 +24,7 @@ use bytes::Bytes;
 use http::{HeaderMap, Method, Request, Response, header};
 use http_body_util::Full;
 use sluice_http::{
-    AnswerBody, CollectError, SendError, collect,
+    AnswerBody, CollectError, Outdated, SendError, ServerProtocol, Speaks, collect,
     headers::{METHOD, SESSION, is_event_stream},
 };
 use sluice_upstream::Upstream;
@@ -31,13 +32,10 @@ use sluice_wire::{
     json::{Bounds, Document, Value},
     mcp::{Era, is_unknown_era},
 };
+use tokio::time::Instant;
 
-use self::{
-    eras::{Eras, Speaks},
-    message::is_modern_error,
-    to_legacy::ToLegacy,
-    to_modern::ToModern,
-};
+pub use self::rounds::{RefusedRound, RoundEnd, RoundPermission, Rounds};
+use self::{message::is_modern_error, to_legacy::ToLegacy, to_modern::ToModern};
 
 /// One server, for clients of both eras.
 #[derive(Debug)]
@@ -65,20 +63,28 @@ pub struct Caller {
     pub key: String,
     /// Limits on an answer.
     pub bounds: Bounds,
+    /// Permits that a request is repeated; without it, none is.
+    pub rounds: Option<Arc<dyn Rounds>>,
 }
 
-/// The server, and the eras it speaks.
+/// The server, and what it is known to speak.
 #[derive(Debug)]
 struct Link {
     upstream: Upstream,
-    eras: Eras,
+    protocol: Arc<ServerProtocol>,
+    /// Held while the server is probed for its eras; contains the time of the last probe.
+    probed: tokio::sync::Mutex<Option<Instant>>,
 }
 
 impl Link {
+    fn new(upstream: Upstream, protocol: Arc<ServerProtocol>) -> Link {
+        Link { upstream, protocol, probed: tokio::sync::Mutex::default() }
+    }
+
     /// Whether the server is a command that was started for a single client. It can be
     /// initialized only once, so there is one session with it, which is never closed.
     fn has_one_client(&self) -> bool {
-        matches!(self.upstream, Upstream::Only(_))
+        matches!(self.upstream.server(), Upstream::Only(_))
     }
 }
 
@@ -93,8 +99,10 @@ enum Examined {
 const SHORT: usize = 64 << 10;
 
 impl Bridge {
-    pub fn new(upstream: Upstream, offer: Offer) -> Bridge {
-        let link = Arc::new(Link { upstream, eras: Eras::default() });
+    /// A bridge to a server, which reads and notes in `protocol` the eras that the server
+    /// speaks.
+    pub fn new(upstream: Upstream, offer: Offer, protocol: Arc<ServerProtocol>) -> Bridge {
+        let link = Arc::new(Link::new(upstream, protocol));
         Bridge {
             to_modern: Arc::new(ToModern::new(Arc::clone(&link))),
             to_legacy: Arc::new(ToLegacy::new(Arc::clone(&link))),
@@ -108,18 +116,6 @@ impl Bridge {
         self.offer
     }
 
-    /// Remembers the era that the server speaks, after it was probed in both, the modern
-    /// one first.
-    pub fn learn(&self, era: Era) {
-        match era {
-            Era::Modern => self.link.eras.set(Era::Modern, Speaks::Yes),
-            Era::Legacy => {
-                self.link.eras.set(Era::Legacy, Speaks::Yes);
-                self.link.eras.set(Era::Modern, Speaks::No);
-            }
-        }
-    }
-
     /// Sends a request of this era.
     pub async fn send(
         &self,
@@ -127,14 +123,14 @@ impl Bridge {
         request: Box<Request<Bytes>>,
         caller: impl FnOnce() -> Caller,
     ) -> Result<Response<AnswerBody>, SendError> {
-        let speaks = self.link.eras.get(era);
+        let speaks = self.link.protocol.speaks(era);
         let passes = era == Era::Modern || !to_modern::is_own_session(&request);
         if speaks == Speaks::Yes && passes {
             // Pinned here, because awaiting a future moves it first.
             let answer = pin!(self.link.upstream.send(request)).await?;
             if is_unknown_era(answer.status().as_u16()) {
                 // The server may have been replaced by another.
-                self.link.eras.set(era, Speaks::Unknown);
+                self.link.protocol.forget(Outdated::Era(era));
             }
             return Ok(answer);
         }
@@ -162,7 +158,9 @@ impl Bridge {
         let answer = self.link.upstream.send(request).await?;
         match self.examine_answer(era, &kept, answer, caller.bounds).await? {
             Examined::Passes(answer) => Ok(answer),
-            Examined::Crosses => self.cross(era, *kept, caller).await,
+            Examined::Crosses => {
+                self.cross(era, *kept, caller).await.map_err(SendError::after_sending)
+            }
         }
     }
 
@@ -200,7 +198,7 @@ impl Bridge {
         let is_examined = is_strange || is_introduction || is_short(answer.headers());
         if is_event_stream(answer.headers()) || !is_examined {
             if status.is_success() {
-                self.link.eras.set(era, Speaks::Yes);
+                self.link.protocol.note_era(era, Speaks::Yes);
             }
             return Ok(Examined::Passes(answer));
         }
@@ -220,7 +218,7 @@ impl Bridge {
             || era == Era::Modern && error.is_some_and(is_modern_error);
         if is_understood {
             if document.is_some() {
-                self.link.eras.set(era, Speaks::Yes);
+                self.link.protocol.note_era(era, Speaks::Yes);
             }
             return Ok(Examined::Passes(answer));
         }

@@ -1,22 +1,26 @@
-//! Presents a legacy server as a modern one.
+//! Modern clients of a legacy server: their messages are translated to the legacy era.
 //!
 //! Each caller, together with the capabilities it declares, has its own session with the
 //! server. Requests in that session have ids that the bridge assigns.
 
 mod call;
-mod calling;
+mod dispatch;
+mod in_flight;
 mod listen;
-mod question;
+mod refusals;
+mod server_request;
 mod session;
-mod side;
-mod stream;
+mod session_stream;
 mod suspended;
 
 use std::sync::Arc;
 
 use bytes::Bytes;
 use http::{HeaderMap, Request, StatusCode};
-use sluice_http::answer::{empty, json};
+use sluice_http::{
+    answer::{empty, json},
+    offload,
+};
 use sluice_wire::{
     edit::quote,
     json::{Document, Value},
@@ -35,7 +39,7 @@ use super::{
         BAD_PARAMS, Declared, LEGACY, MODERN, UNKNOWN_METHOD, error, response, severity,
         splice_members, unbridgeable, unkept, upstream_error, without_tasks,
     },
-    output::Answer,
+    response::Answer,
 };
 
 /// The modern clients of one legacy server.
@@ -84,7 +88,7 @@ impl ToLegacy {
         caller: Caller,
     ) -> Answer {
         let (parts, body) = request.into_parts();
-        let Ok(document) = Document::parse(body.to_vec(), &caller.bounds) else {
+        let Some(Ok(document)) = offload::parse(body.to_vec(), &caller.bounds).await else {
             return Ok(empty(StatusCode::BAD_REQUEST));
         };
         let (id, method) = match Message::read(&document) {
@@ -144,7 +148,7 @@ impl ToLegacy {
 }
 
 /// The answer to a server request that no client can answer.
-fn nobody(id: &str, method: &str) -> String {
+fn refuse_server_request(id: &str, method: &str) -> String {
     let revision = LEGACY.name();
     let what = unbridgeable(&format!("`{method}`"), MODERN.name(), revision);
     error(id, UNKNOWN_METHOD, &what)

@@ -1,7 +1,7 @@
-//! Presents a modern server as a legacy one.
+//! Legacy clients of a modern server: their messages are translated to the modern era.
 //!
-//! The client's declaration is encoded in the session id, so that a session needs no
-//! stored state. State that changes during a session is kept in `memory`.
+//! The client's declared capabilities are encoded in the session id, so that a session needs
+//! no stored state. State that changes during a session is kept in `memory`.
 
 mod call;
 mod input;
@@ -15,8 +15,10 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, Request, StatusCode};
 use sluice_http::{
+    Speaks,
     answer::{empty, json},
     headers::{METHOD, REVISION, SESSION},
+    offload,
 };
 use sluice_wire::{
     edit::quote,
@@ -28,13 +30,12 @@ use sluice_wire::{
 use self::{memory::Memory, mirror::Mirrors};
 use super::{
     Caller, Link,
-    eras::Speaks,
     exchange::{exchange, plain_headers, post, set},
     message::{
         BAD_PARAMS, Declared, INTERNAL, LEGACY, MODERN, UNKNOWN_METHOD, error, failure,
         modern_request, response, splice_members, unbridgeable, upstream_error, without_tasks,
     },
-    output::Answer,
+    response::Answer,
 };
 
 pub(super) use session::is_own_session;
@@ -92,7 +93,7 @@ impl ToModern {
         }
         let revision = parts.headers.get(REVISION).map(HeaderValue::to_str);
         let revision = revision.and_then(Result::ok).unwrap_or(Revision::UNSAID.name()).to_owned();
-        let Ok(document) = Document::parse(body.to_vec(), &caller.bounds) else {
+        let Some(Ok(document)) = offload::parse(body.to_vec(), &caller.bounds).await else {
             return Ok(empty(StatusCode::BAD_REQUEST));
         };
         let (id, method) = match Message::read(&document) {
@@ -160,19 +161,19 @@ impl ToModern {
         let status = said.status;
         let found = said.answer.as_ref().map(|answer| answer.root());
         let Some(result) = found.and_then(|found| found.get("result")) else {
-            self.link.eras.forget();
+            self.link.forget_eras();
             if let Some(said) = found.and_then(|found| found.get("error")) {
                 let (text, _) = failure(said, &id, "initialize", LEGACY);
                 return Ok(json(StatusCode::OK, text));
             }
             return if status.is_success() {
-                let what = "its answer to `server/discover` is none";
+                let what = "its answer to `server/discover` has no result";
                 Ok(json(StatusCode::OK, upstream_error(&id, what)))
             } else {
                 Ok(empty(status))
             };
         };
-        self.link.eras.set(Era::Modern, Speaks::Yes);
+        self.link.protocol.note_era(Era::Modern, Speaks::Yes);
         let mut answer = json(StatusCode::OK, response(&id, &introduction(result, revision)));
         if let Some(session) = session::id_for(&declared) {
             answer.headers_mut().insert(SESSION, session);

@@ -17,7 +17,7 @@ use bytes::Bytes;
 use data_encoding::BASE64URL_NOPAD;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header::ALLOW};
 use sluice_http::{
-    AnswerBody, Pieces,
+    AnswerBody, PollBody,
     answer::{empty, event_stream, json},
     headers::SESSION,
 };
@@ -215,7 +215,7 @@ impl Telling {
 
 fn events(mut telling: Telling) -> Response<AnswerBody> {
     let event = |message| Ok(Bytes::from(format!("data: {message}\n\n")));
-    let body = Pieces::new(move |context| telling.poll_said(context).map(|said| said.map(event)));
+    let body = PollBody::new(move |context| telling.poll_said(context).map(|said| said.map(event)));
     event_stream(AnswerBody::from_body(body))
 }
 

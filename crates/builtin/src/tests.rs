@@ -172,7 +172,7 @@ fn legacy_methods_it_lacks_are_unknown_at_200() {
 }
 
 #[test]
-fn what_is_no_message_is_refused() {
+fn invalid_messages_are_refused() {
     legacy(
         r#"{"jsonrpc":"2.0","#,
         r#"400 {"jsonrpc":"2.0","error":{"code":-32700,"message":"unexpected end of text at byte 17"}}"#,

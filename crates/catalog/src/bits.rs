@@ -1,6 +1,6 @@
 //! Signals and findings encoded as integers: a bit set, and a few bits per count.
 //!
-//! INVARIANT: the numbers are in files, so the order of `SignalKind::ALL` and
+//! INVARIANT: the encoded integers are stored in index files, so the order of `SignalKind::ALL` and
 //! `FindingKind::ALL` may only grow at its end. A test pins both.
 
 use sluice_classify::{Finding, FindingKind, Signal, SignalKind};

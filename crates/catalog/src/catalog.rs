@@ -30,7 +30,7 @@ impl fmt::Debug for Catalog {
 /// Why a catalogue cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    #[error("`{}` is no catalogue: it belongs to another program\nhint: move it away", .0.display())]
+    #[error("`{}` is not a catalogue: it belongs to another program\nhint: move it away", .0.display())]
     Foreign(PathBuf),
     #[error("`{}` was written by a newer version of this program\nhint: use that version, or another data directory", .0.display())]
     Newer(PathBuf),
@@ -59,7 +59,7 @@ impl Catalog {
                 let why = why.to_string();
                 match Catalog::open_as_it_is(path) {
                     Some(connection) => Ok(Catalog { connection, unkept: Some(why) }),
-                    None => Catalog::shipped_alone(Some(why)),
+                    None => Catalog::load_shipped(Some(why)),
                 }
             }
             opened => opened,
@@ -86,10 +86,10 @@ impl Catalog {
 
     /// A catalogue in memory with the shipped index.
     pub fn in_memory() -> Result<Catalog, OpenError> {
-        Catalog::shipped_alone(None)
+        Catalog::load_shipped(None)
     }
 
-    fn shipped_alone(unkept: Option<String>) -> Result<Catalog, OpenError> {
+    fn load_shipped(unkept: Option<String>) -> Result<Catalog, OpenError> {
         let mut catalog =
             Catalog::empty().map_err(|error| open_error(Path::new(":memory:"), error))?;
         shipped::put(&mut catalog.connection).map_err(OpenError::Shipped)?;

@@ -32,7 +32,7 @@ pub fn slug(name: &str) -> String {
     }
     slug.truncate(slug.trim_end_matches('-').len());
     let says_enough = !slug.is_empty() && !is_cut && slug.len() * 3 >= name.len();
-    if says_enough && !is_reserved(&slug) { slug } else { told_apart(&slug, name) }
+    if says_enough && !is_reserved(&slug) { slug } else { append_digest(&slug, name) }
 }
 
 fn is_reserved(slug: &str) -> bool {
@@ -42,7 +42,7 @@ fn is_reserved(slug: &str) -> bool {
 }
 
 /// The slug with a part of the name's digest.
-fn told_apart(slug: &str, name: &str) -> String {
+fn append_digest(slug: &str, name: &str) -> String {
     let digest = digest::of_text(name, DIGEST);
     if slug.is_empty() { format!("x-{digest}") } else { format!("{slug}-{digest}") }
 }
@@ -66,7 +66,7 @@ pub(crate) fn free(name: &str, mut is_taken: impl FnMut(&str) -> bool) -> String
     if !is_taken(&plain) {
         return plain;
     }
-    let apart = told_apart(&plain, name);
+    let apart = append_digest(&plain, name);
     if !is_taken(&apart) {
         return apart;
     }

@@ -17,8 +17,8 @@ use crate::{
     words::place,
 };
 
-pub use characters::is_unseen;
-pub(crate) use look_alike::skeleton;
+pub use characters::{has_hidden, is_unseen, strip_hidden};
+pub use look_alike::skeleton;
 
 /// The length in bytes from which a description is oversized.
 const OVERSIZED: usize = 10_000;
@@ -153,7 +153,7 @@ pub(crate) fn find(
 }
 
 /// The findings in a server's `instructions`. Such a text addresses the model and mentions tools,
-/// so that alone is no finding.
+/// so that alone is not a finding.
 pub fn findings_in_instructions(text: &str) -> Vec<Finding> {
     let mut found = Vec::new();
     look(Part::Instructions, "", text, &mut found);

@@ -22,7 +22,9 @@ pub use assess::{Assessment, Confidence, classify};
 pub use attack::{Attack, attacks};
 pub use category::Category;
 pub use definition::Definition;
-pub use finding::{Finding, FindingKind, findings_in_instructions, is_unseen};
+pub use finding::{
+    Finding, FindingKind, findings_in_instructions, has_hidden, is_unseen, skeleton, strip_hidden,
+};
 pub use reason::{Part, Reason, Spot};
 pub use risk::Risk;
 pub use siblings::Siblings;

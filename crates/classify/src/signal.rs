@@ -147,7 +147,7 @@ fn of_parameter<'d>(
     None
 }
 
-/// Whether a `token` is a page token or counts words, and so is no credential.
+/// Whether a `token` is a page token or counts words, and so is not a credential.
 fn is_place_in_list(parameter: &str) -> bool {
     let counting = ["page", "next", "continuation", "cursor", "sync", "max", "limit", "count"];
     words::of_name(parameter).any(|word| counting.contains(&word.as_str()))

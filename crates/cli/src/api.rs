@@ -1,7 +1,7 @@
 //! A client of the running gateway's API, for commands.
 
+mod offline;
 mod refusal;
-mod resting;
 mod status;
 
 use std::path::PathBuf;
@@ -12,29 +12,33 @@ use http::{HeaderValue, Method, Request, Response, StatusCode, header, request::
 use http_body_util::BodyExt as _;
 use serde_json::Value;
 use sluice_config::{Environment, LoadError, Overrides};
-use sluice_http::{AnswerBody, HttpUpstream, address::Reach};
+use sluice_http::{AnswerBody, CollectError, HttpUpstream, address::Reach, collect};
 use sluice_upstream::Upstream;
 use url::Url;
 
-use self::{refusal::Refusal, resting::Resting};
+use self::{offline::Offline, refusal::Refusal};
 use crate::{
     command::draw_problems,
-    data::{Running, agents_url, running::FindError},
+    data::{Running, client_url, running::FindError},
     output::{Done, complain},
 };
 
+/// The longest answer that is read whole, in bytes. Long lists are paged, but all versions of a
+/// policy come at once, each of at most a MiB.
+const LONGEST_ANSWER: usize = 256 << 20;
+
 /// A gateway that a command talks to.
 pub(crate) struct Gateway {
-    source: Source,
+    responder: Responder,
     directory: PathBuf,
     runtime: tokio::runtime::Runtime,
 }
 
 /// The process that answers requests.
-enum Source {
+enum Responder {
     Running(Running),
     /// No gateway is running, but the data directory holds a log.
-    Resting(Resting),
+    Offline(Offline),
 }
 
 /// One API request.
@@ -55,6 +59,10 @@ impl<'q> Question<'q> {
 
     pub(crate) fn post(path: &'q [&'q str]) -> Question<'q> {
         Question { method: Method::POST, ..Question::get(path) }
+    }
+
+    pub(crate) fn patch(path: &'q [&'q str]) -> Question<'q> {
+        Question { method: Method::PATCH, ..Question::get(path) }
     }
 
     pub(crate) fn delete(path: &'q [&'q str]) -> Question<'q> {
@@ -81,6 +89,18 @@ pub(crate) fn with_log(
     work: impl FnOnce(&Gateway) -> anyhow::Result<Done>,
 ) -> anyhow::Result<Done> {
     with(Gateway::find(data, true), work)
+}
+
+/// What the running gateway answers, if it can be had; nothing is printed.
+pub(crate) fn ask_quietly(data: Option<PathBuf>, path: &[&str]) -> Option<Value> {
+    Gateway::find(data, false).ok()?.ask(Question::get(path)).ok()
+}
+
+/// The names of the servers of the running gateway, if they can be had.
+pub(crate) fn server_names(data: Option<PathBuf>) -> Option<Vec<String>> {
+    let answer = ask_quietly(data, &["servers"])?;
+    let servers = answer.get("servers")?.as_array()?.iter();
+    Some(servers.filter_map(|one| one.get("name")?.as_str().map(str::to_owned)).collect())
 }
 
 fn with(
@@ -115,32 +135,47 @@ impl Gateway {
             found => found?,
         };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        let source = match Running::find(&directory, &environment) {
-            Ok(running) => Source::Running(running),
+        let responder = match Running::find(&directory, &environment) {
+            Ok(running) => Responder::Running(running),
             Err(error @ FindError::NotRunning(_)) if may_rest => {
-                Source::Resting(Resting::open(&directory)?.ok_or(error)?)
+                Responder::Offline(Offline::open(&directory)?.ok_or(error)?)
             }
             Err(error) => return Err(error.into()),
         };
-        Ok(Gateway { source, directory, runtime })
+        Ok(Gateway { responder, directory, runtime })
     }
 
-    /// The agents' URL of this gateway, if it runs on this machine's data directory.
-    pub(crate) fn agents_url(&self) -> Option<String> {
+    /// The agents' URL of this gateway for clients, if it runs on this machine's data directory.
+    pub(crate) fn client_url(&self) -> Option<String> {
         let is_elsewhere = Environment::of_process().setting("SLUICE_URL").is_some();
-        if is_elsewhere { None } else { agents_url(&self.directory).ok() }
+        if is_elsewhere { None } else { client_url(&self.directory) }
     }
 
     /// Sends a request and reads the answer as JSON; an empty answer is `null`.
     pub(crate) fn ask(&self, question: Question<'_>) -> anyhow::Result<Value> {
         self.runtime.block_on(async {
-            let body = self.send(question).await?.into_body().collect().await;
-            let text = body.context("the gateway's answer was cut short")?.to_bytes();
+            let text = match collect(self.send(question).await?.into_body(), LONGEST_ANSWER).await {
+                Ok(text) => text,
+                Err(CollectError::TooLong(most)) => {
+                    return Err(anyhow!("the gateway's answer is longer than {} MiB", most >> 20));
+                }
+                Err(CollectError::Lost(error)) => {
+                    return Err(anyhow!(error).context("the gateway's answer was cut short"));
+                }
+            };
             if text.is_empty() {
                 return Ok(Value::Null);
             }
             serde_json::from_slice(&text).context("the gateway's answer is not valid JSON")
         })
+    }
+
+    /// What the gateway says if there is nothing at this path; `None` if there is, or it cannot be
+    /// asked.
+    pub(crate) fn find_missing(&self, path: &[&str]) -> Option<String> {
+        let error = self.ask(Question::get(path)).err()?;
+        error.downcast_ref::<Refusal>().filter(|refusal| refusal.is_missing())?;
+        Some(error.to_string())
     }
 
     /// Sends a request and passes the answer to `take` as it arrives, until `take` has enough.
@@ -169,18 +204,18 @@ impl Gateway {
     }
 
     async fn send(&self, question: Question<'_>) -> anyhow::Result<Response<AnswerBody>> {
-        let answer = match &self.source {
-            Source::Running(running) => ask_running(running, question).await?,
-            Source::Resting(resting) => {
-                let url = address(resting::URL, &question)?;
-                resting.answer(build_request(question, Request::get(url.as_str()))?).await
+        let answer = match &self.responder {
+            Responder::Running(running) => ask_running(running, question).await?,
+            Responder::Offline(offline) => {
+                let url = address(offline::URL, &question)?;
+                offline.answer(build_request(question, Request::get(url.as_str()))?).await
             }
         };
         let status = answer.status();
         if status.is_success() {
             return Ok(answer);
         }
-        let text = answer.into_body().collect().await.map(http_body_util::Collected::to_bytes);
+        let text = collect(answer.into_body(), LONGEST_ANSWER).await;
         Err(api_error(status, &text.unwrap_or_default()))
     }
 }
@@ -196,7 +231,12 @@ async fn ask_running(
     let request = build_request(question, Request::builder().header(header::AUTHORIZATION, token))?;
     let server = Upstream::Http(HttpUpstream::new(url.as_str(), anywhere())?);
     let answer = server.send(request).await;
-    answer.with_context(|| format!("cannot reach the gateway at `{}`", running.url))
+    answer.with_context(|| {
+        format!(
+            "cannot reach the gateway at `{}`\nhint: start it with `sluice up`, or correct `SLUICE_URL`",
+            running.url
+        )
+    })
 }
 
 /// Builds the HTTP request.
@@ -227,7 +267,7 @@ fn anywhere() -> Reach {
 fn address(base: &str, question: &Question<'_>) -> anyhow::Result<Url> {
     let wrong = || {
         anyhow!(
-            "`{base}` is no address of a gateway\nhint: `SLUICE_URL` is such as `http://127.0.0.1:8788`"
+            "`{base}` is not the address of a gateway\nhint: `SLUICE_URL` is such as `http://127.0.0.1:8788`"
         )
     };
     let mut url = Url::parse(base).map_err(|_| wrong())?;

@@ -8,8 +8,19 @@ use crate::output::{FAINT, STRONG};
 
 /// The configuration steps for each client, for people to read.
 pub(crate) fn for_all_clients(access: &Access<'_>) -> String {
+    draw(&access.set_ups())
+}
+
+/// The steps for one client with a command and for one with the most common file.
+pub(crate) fn for_usual_clients(access: &Access<'_>) -> String {
+    let mut set_ups = access.set_ups();
+    set_ups.retain(|one| matches!(one.client, Client::ClaudeCode | Client::Project));
+    draw(&set_ups)
+}
+
+fn draw(set_ups: &[SetUp]) -> String {
     let mut text = format!("{STRONG}For an MCP client:{STRONG:#}\n");
-    for SetUp { client, file, text: content } in access.set_ups() {
+    for SetUp { client, file, text: content } in set_ups {
         let place = match (client, file) {
             // Most other clients use the same format as the shared project file.
             (Client::Project, _) => "any other, in its JSON configuration".to_owned(),

@@ -1,12 +1,16 @@
 //! The commands: one file each, with its arguments.
 
+mod backup;
 mod call;
 mod catalog;
 mod classify;
 mod completions;
 mod config;
+mod doctor;
 mod flags;
 mod grant;
+mod init;
+mod line;
 mod log;
 mod pharo;
 mod policy;
@@ -26,6 +30,7 @@ use clap::{
 };
 
 pub(crate) use config::draw_problems;
+pub(crate) use line::{COMPLETE, completed_line, read};
 
 use crate::output::{Done, remark};
 
@@ -42,6 +47,8 @@ pub(crate) struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Write a configuration and a policy with tests to start from
+    Init(init::Init),
     /// Run the gateway
     Up(up::Up),
     /// Run a gateway over stdio, for a client that starts its server as a command
@@ -61,6 +68,12 @@ enum Command {
     Log(Box<log::Log>),
     /// Show the running gateway and the active versions of its configuration and policies
     Status(status::Status),
+    /// Write a copy of the data directory to a file, also while a gateway runs
+    Backup(backup::Backup),
+    /// Put a backup in the place of what the data directory holds
+    Restore(backup::RestoreBackup),
+    /// Find what needs a person's decision, such as a system clock that has jumped
+    Doctor(doctor::Doctor),
     /// List and protect the MCP servers that clients on this machine use
     Stack(Box<stack::Stack>),
     /// Run the Pharo Smalltalk Interop MCP server over stdio
@@ -76,6 +89,9 @@ enum Command {
     Config(config::ShowConfig),
     /// Print a completion script for a shell
     Completions(completions::Completions),
+    /// Write the manual pages
+    #[command(hide = true)]
+    Man(line::Man),
     /// Run a command, and stop it with all its child processes when standard input closes
     #[command(hide = true)]
     Supervise(supervise::Supervise),
@@ -84,6 +100,7 @@ enum Command {
 /// Runs the command that the arguments name.
 pub(crate) fn run(arguments: Arguments) -> anyhow::Result<Done> {
     match arguments.command {
+        Command::Init(init) => init.run(),
         Command::Up(up) => up.run(arguments.data),
         Command::Wrap(wrap) => wrap.run(arguments.data),
         Command::Call(call) => call.run(arguments.data),
@@ -92,6 +109,9 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<Done> {
         Command::Grant(command) => grant::run(command, arguments.data),
         Command::Log(log) => log.run(arguments.data),
         Command::Status(status) => status.run(arguments.data),
+        Command::Backup(backup) => backup.run(arguments.data),
+        Command::Restore(restore) => restore.run(arguments.data),
+        Command::Doctor(doctor) => doctor.run(arguments.data),
         Command::Stack(stack) => stack.run(arguments.data),
         Command::Pharo(pharo) => pharo.run(),
         Command::Scan(scan) => scan.run(),
@@ -99,19 +119,27 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<Done> {
         Command::Catalog(command) => catalog::run(command, arguments.data),
         Command::Config(show) => show.run(arguments.data),
         Command::Completions(completions) => completions.run(),
+        Command::Man(man) => man.run(),
         Command::Supervise(supervise) => supervise.run(),
     }
 }
 
 /// Prints the argument errors, or the help text if it was requested.
-pub(crate) fn misread(error: &clap::Error) -> ExitCode {
+pub(crate) fn misread(mut error: clap::Error) -> ExitCode {
+    line::forget_hidden(&mut error);
     // If this cannot be written, there is nothing left to try.
     let _ = error.print();
-    let takes_command = std::env::args().skip(1).any(|word| word == "scan" || word == "wrap");
-    if takes_command && is_stray_word(error) {
+    let words: Vec<_> = std::env::args().skip(1).collect();
+    let takes_command = |word: &String| ["scan", "wrap", "add"].contains(&word.as_str());
+    if words.iter().any(takes_command) && is_stray_word(&error) {
         let _ = remark(
             "hint: put `--` before the command; `gemini mcp add` takes one away: write `sluice -- wrap … -- COMMAND`\n",
         );
+    }
+    if error.use_stderr()
+        && let Some(example) = line::example(&words)
+    {
+        let _ = remark(&format!("example: {example}\n"));
     }
     ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
 }

@@ -4,6 +4,7 @@
 //! Everything in it is checked before it is trusted: a directory or file that other users
 //! could read or write is refused, and the error says what to do.
 
+mod claim;
 pub(crate) mod running;
 mod secret;
 
@@ -19,9 +20,9 @@ use sluice_config::{
     private::{self, AccessError},
     server_file, servers_folder,
 };
-use sluice_store::{Name, Secret};
+use sluice_store::{Key, Name, Secret};
 
-pub(crate) use running::{Running, admin_url, agents_url};
+pub(crate) use running::{Running, admin_url, agents_url, client_url};
 
 /// A data directory that exists and is private.
 #[derive(Debug, Clone)]
@@ -40,9 +41,9 @@ pub(crate) struct Lock {
 pub(crate) enum DataError {
     #[error("cannot make data directory `{}`\nhint: make it yourself, or choose another with `--data`", .0.display())]
     Create(PathBuf, #[source] io::Error),
-    #[error("`{}` is no directory\nhint: choose another with `--data`", .0.display())]
+    #[error("`{}` is not a directory\nhint: choose another with `--data`", .0.display())]
     NoDirectory(PathBuf),
-    #[error("`{}` is no regular file", .0.display())]
+    #[error("`{}` is not a regular file", .0.display())]
     NoFile(PathBuf),
     #[error("cannot read `{}`", .0.display())]
     Read(PathBuf, #[source] io::Error),
@@ -52,12 +53,31 @@ pub(crate) enum DataError {
     Access(#[from] AccessError),
     #[error("`{}` does not hold what belongs there\nhint: restore it, or remove it and a new one is made at the next start", .0.display())]
     Content(PathBuf),
+    #[error("`{}` is damaged: it must hold 64 hexadecimal digits\nhint: {}", path.display(), key_hint(*is_needed))]
+    DamagedKey { path: PathBuf, is_needed: bool },
+    #[error("`{}` is missing, the key of `{}`\nhint: {}", path.display(), other.display(), key_hint(true))]
+    NoKey { path: PathBuf, other: PathBuf },
     #[error("`SLUICE_ADMIN_TOKEN` must be visible ASCII characters without spaces")]
     AdminToken,
+    #[error(
+        "{token} is shorter than {least} characters, so that it could be guessed\nhint: `openssl rand -hex 32` makes a good one; without any, one is made in `admin-token` of the data directory"
+    )]
+    ShortToken { token: String, least: usize },
+    #[error("the contents of data directory `{}` were removed or renamed while another process of yours uses them; a new database beside it would have limits of its own\nhint: put them back, or stop that process: `sluice up` or `sluice wrap`", .0.display())]
+    Claimed(PathBuf),
     #[error("the system gives no random numbers")]
     Random,
     #[error("{} uses data directory `{}`\nhint: stop it, or choose another directory with `--data`", user(*pid), path.display())]
     Locked { path: PathBuf, pid: Option<u32> },
+}
+
+/// How to get a working key again.
+fn key_hint(is_needed: bool) -> &'static str {
+    if is_needed {
+        "put that file back as it was, or a backup of everything with `sluice restore FILE`; another key cannot read the database\nhint: to start anew without servers, grants and log, move the whole data directory away"
+    } else {
+        "remove it, and a new one is made at the next start"
+    }
 }
 
 fn user(pid: Option<u32>) -> String {
@@ -102,7 +122,7 @@ impl DataDirectory {
     pub(crate) fn admin_token(&self, environment: &Environment) -> Result<Secret, DataError> {
         match secret::of_environment(environment)? {
             Some(token) => Ok(token),
-            None => secret::kept_token(&self.path.join("admin-token"), "sga_"),
+            None => secret::read_or_create_admin_token(&self.path.join("admin-token")),
         }
     }
 
@@ -135,15 +155,51 @@ impl DataDirectory {
 
     /// The token of the demo's grant; created if there is none.
     pub(crate) fn demo_token(&self) -> Result<Secret, DataError> {
-        secret::kept_token(&self.path.join("demo-token"), "sg_")
+        secret::read_or_create_token(&self.path.join("demo-token"), "sg_")
     }
 
-    /// The key from which all others are derived; created if there is none.
-    pub(crate) fn master_key(&self) -> Result<[u8; 32], DataError> {
-        let keys = self.path.join("keys");
-        make_private(&keys)?;
-        secret::kept_key(&keys.join("master"))
+    /// The key from which all others are derived; created if there is none, and nothing that
+    /// belongs to one.
+    pub(crate) fn master_key(&self) -> Result<Key, DataError> {
+        let (folder, path) = (self.path.join("keys"), master_key_file(&self.path));
+        let may_create = || match find_belongings(&self.path) {
+            Some(other) => Err(DataError::NoKey { path: path.clone(), other }),
+            None => Ok(()),
+        };
+        let allowed = may_create();
+        // Looked for afterwards, because another process may just create it, and then the others.
+        if !folder.exists() {
+            allowed?;
+        }
+        make_private(&folder)?;
+        let key = secret::read_or_create_key(&path, may_create);
+        key.map_err(|error| explain_key(&self.path, error))
     }
+}
+
+/// A damaged key is not replaced like other files that are damaged.
+fn explain_key(data: &Path, error: DataError) -> DataError {
+    match error {
+        DataError::Content(path) => {
+            DataError::DamagedKey { path, is_needed: find_belongings(data).is_some() }
+        }
+        other => other,
+    }
+}
+
+fn master_key_file(data: &Path) -> PathBuf {
+    data.join("keys").join("master")
+}
+
+/// What only the master key can read.
+fn find_belongings(data: &Path) -> Option<PathBuf> {
+    let both = ["sluice.db", "keys/head"].map(|name| data.join(name));
+    both.into_iter().find(|path| path.exists())
+}
+
+/// The key of a data directory, if there is one, for reading what is in it.
+pub(crate) fn read_master_key(data: &Path) -> Result<Option<Key>, DataError> {
+    secret::read_key(&master_key_file(data)).map_err(|error| explain_key(data, error))
 }
 
 /// Writes a private file: a crash leaves the old one or the new one.

@@ -1,9 +1,11 @@
 //! Logging for operators, on standard error.
 
+mod rate;
+
 use std::io;
 
 use clap::ValueEnum;
-use tracing_subscriber::{EnvFilter, fmt};
+use tracing_subscriber::{EnvFilter, fmt, layer::SubscriberExt as _, util::SubscriberInitExt as _};
 
 use sluice_config::Environment;
 
@@ -26,11 +28,17 @@ pub(crate) fn start_at(level: &str, format: LogFormat, environment: &Environment
     let wanted =
         environment.setting("SLUICE_LOG").and_then(std::ffi::OsStr::to_str).unwrap_or(level);
     let filter = EnvFilter::try_new(wanted).unwrap_or_else(|_| EnvFilter::new(level));
-    let builder = fmt().with_env_filter(filter).with_writer(io::stderr);
+    let limited = tracing_subscriber::registry().with(filter).with(rate::LineLimit::default());
     // This fails only if logging was started before, and nothing else starts it.
     let _ = match format {
         // Without the dependency for colours, enabling them panics in debug builds.
-        LogFormat::Text => builder.with_ansi(false).with_target(false).try_init(),
-        LogFormat::Json => builder.json().flatten_event(true).try_init(),
+        LogFormat::Text => {
+            let lines = fmt::layer().with_writer(io::stderr).with_ansi(false).with_target(false);
+            limited.with(lines).try_init()
+        }
+        LogFormat::Json => {
+            let lines = fmt::layer().with_writer(io::stderr).json().flatten_event(true);
+            limited.with(lines).try_init()
+        }
     };
 }

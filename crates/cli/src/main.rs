@@ -5,9 +5,11 @@
 //! its JSON. Other crates do the work, except for the wiring of `up` and `wrap`.
 
 mod api;
+mod backup;
 mod clients;
 mod clock;
 mod command;
+mod core_dumps;
 mod data;
 mod input;
 mod logging;
@@ -22,12 +24,15 @@ mod wrap;
 
 use std::process::ExitCode;
 
-use clap::Parser as _;
+use clap_complete::CompleteEnv;
 
 fn main() -> ExitCode {
-    let arguments = match command::Arguments::try_parse() {
+    core_dumps::turn_off(&sluice_config::Environment::of_process());
+    // A shell that asks for completions gets them, and nothing else happens.
+    CompleteEnv::with_factory(command::completed_line).var(command::COMPLETE).complete();
+    let arguments = match command::read() {
         Ok(arguments) => arguments,
-        Err(error) => return command::misread(&error),
+        Err(error) => return command::misread(error),
     };
     match command::run(arguments) {
         Ok(done) => done.into(),

@@ -18,7 +18,7 @@ pub(crate) use sluice_classify::visible;
 
 pub(crate) use fit::{Screen, fit, shorten, wide, wrap_lines};
 pub(crate) use shell::quote_for_shell;
-pub(crate) use snippet::problem;
+pub(crate) use snippet::{problem, warning};
 pub(crate) use table::{Cell, Columns, table};
 
 pub(crate) const GOOD: Style = AnsiColor::Green.on_default().bold();
@@ -122,10 +122,18 @@ fn unless_closed(written: io::Result<()>) -> io::Result<()> {
 
 /// Prints why a command failed.
 pub(crate) fn complain(error: &anyhow::Error) {
-    let causes: Vec<_> = error.chain().map(ToString::to_string).collect();
-    // A hint gets its own line.
-    let lines: Vec<_> = causes.join(": ").lines().map(visible).collect();
-    let text = lines.join("\n");
+    let (mut causes, mut hints) = (Vec::new(), Vec::new());
+    for cause in error.chain().map(ToString::to_string) {
+        let (cause, hint) = match cause.split_once("\nhint: ") {
+            Some((cause, hint)) => (cause.to_owned(), Some(format!("\nhint: {hint}"))),
+            None => (cause, None),
+        };
+        causes.push(cause);
+        hints.extend(hint);
+    }
+    // A hint gets its own line, after what is wrong.
+    let text = causes.join(": ") + &hints.concat();
+    let text = text.lines().map(visible).collect::<Vec<_>>().join("\n");
     // If this cannot be written, there is nothing left to try.
     let _ = remark(&format!("{BAD}error{BAD:#}: {text}\n"));
 }

@@ -2,9 +2,9 @@
 //! The crate `scan` connects and classifies.
 
 mod explain;
-mod hold;
 mod json;
 mod markdown;
+mod next_steps;
 mod page;
 mod progress;
 
@@ -18,13 +18,14 @@ use sluice_scan::{Leaving, Listing, OnWait, Scan, Trouble};
 use sluice_stack::Guarded;
 use sluice_stdio::{Launch, Program};
 use sluice_store::Secret;
+use sluice_wire::secrets::Secrets;
 
 use crate::{output::count_noun, up, wrap::Place};
 
 pub(crate) use self::{
-    hold::{Hold, display_place},
     json::json,
     markdown::markdown,
+    next_steps::{NextSteps, display_place},
     page::{Manner, page},
 };
 
@@ -84,7 +85,9 @@ fn open_place(target: &Target, environment: &Environment) -> anyhow::Result<slui
             // The user would have started the command with the same environment.
             let inherited = environment.for_wrapped();
             let launch = Launch { environment: inherited, ..up::launch(environment)? };
-            let program = Program { command: command.clone(), env: target.env.clone() };
+            let (command, env) = (command.clone(), target.env.clone());
+            // What it writes is shown only to the user who started it.
+            let program = Program { command, env, secrets: Secrets::default() };
             sluice_scan::Place::Command { program, launch }
         }
     })
@@ -96,7 +99,7 @@ fn open_url(url: &str) -> anyhow::Result<HttpUpstream> {
     let shown = Guarded::url(url);
     // The URL may hold a secret, so the error is not passed on.
     HttpUpstream::new(url, reach).ok().with_context(|| {
-        format!("`{}` is no URL of a server: it must be `http://` or `https://`, a host and a path, without a user", shown.as_masked())
+        format!("`{}` is not the URL of a server: it must be `http://` or `https://`, a host and a path, without a user", shown.as_masked())
     })
 }
 
@@ -105,7 +108,7 @@ fn build_headers(headers: &[(String, Secret)]) -> anyhow::Result<HeaderMap> {
     let mut sent = HeaderMap::new();
     for (name, value) in headers {
         let named = HeaderName::try_from(name.as_str())
-            .with_context(|| format!("`{name}` is no name of a header"))?;
+            .with_context(|| format!("`{name}` is not a valid header name"))?;
         let mut value = HeaderValue::try_from(value.expose())
             .map_err(|_| anyhow!("the value of header `{name}` cannot be sent"))?;
         value.set_sensitive(true);

@@ -6,21 +6,25 @@ use std::{path::PathBuf, process::ExitStatus, sync::Arc};
 
 use anyhow::{Context as _, anyhow};
 use sluice_config::{Audit, Environment, Limits, Source, TIMEOUT};
-use sluice_gateway::{Builtins, Ended, Gateway, Settings, Wrapped};
+use sluice_gateway::{Builtins, ClientTimes, Ended, Gateway, Hops, Settings, ShareLimits, Wrapped};
 use sluice_http::{HttpUpstream, address::Reach};
 use sluice_listener::AllowedCallers;
 use sluice_stdio::{Errors, Launch, OnlyChild, Program};
 use sluice_store::{
-    AttachedPolicy, Bridge, Clock, Instances, Key, Name, Secret, Server, Source as Origin,
-    Start as When, Store, StoreConfig, Transport,
+    AttachedPolicy, Bridge, Clock, HiddenText, Instances, Key, Name, Secret, Server,
+    Source as Origin, Start as When, Store, StoreConfig, Transport,
 };
 use sluice_upstream::Upstream;
-use tokio::signal::unix::{SignalKind, signal};
+use sluice_wire::secrets::{KnownSecrets, Secrets};
+use tokio::{
+    signal::unix::{SignalKind, signal},
+    task::JoinSet,
+};
 
 use crate::{
     data::{self, DataDirectory},
     output::Done,
-    up,
+    up::{self, history},
 };
 
 /// Private networks.
@@ -54,27 +58,43 @@ enum Reason {
 /// Runs until the client closes its input, the command exits, or a signal arrives.
 pub(crate) async fn run(start: WrapStart) -> anyhow::Result<Done> {
     let WrapStart { name, place, bridge, source, data, environment } = start;
+    up::survive_file_limit()?;
     let data = DataDirectory::open(&data)?;
-    let key = Key::from_bytes(data.master_key()?);
+    data.check_claim().await?;
+    let key = data.master_key()?;
     let name = name.map_or_else(|| name::of(&place), Ok)?;
     let policy = policy(&name, source)?;
+    let hops = up::hops(&environment);
     // The command starts up while the store is opened. Nothing is sent to it until then.
-    let (upstream, child) = open_upstream(&place, &name, &environment)?;
-    let durability = Audit::default().durability;
+    let (upstream, child) = open_upstream(&place, &name, &environment, &hops)?;
     let store = Store::open(StoreConfig {
+        // As the gateway has set both.
+        retention: None,
+        durability: Audit::default().durability,
         directory: data.path().to_owned(),
-        durability,
         key: key.clone(),
         clock: Clock::System,
+        accept_loss: false,
     })?;
+    let _claim = data.claim();
     // This thread runs nothing but this client's calls.
     sluice_store::commit_on_this_thread();
-    let people = data::admin_url(data.path());
-    let gateway = Gateway::new(settings(people, key), store.clone(), Builtins::new())
+    let admin_url = data::admin_url(data.path());
+    let gateway = Gateway::new(settings(admin_url, key, hops), store.clone(), Builtins::new())
         .ok_or_else(|| anyhow!("the key in the data directory cannot be used"))?;
     let server = server(&name, place, bridge);
+    let in_force = policy.clone();
     let wrapped = gateway.wrap(sluice_gateway::Wrap { server, upstream, policy })?;
-    let done = converse(&wrapped, child.as_deref()).await;
+    // Stops when the set is dropped.
+    let mut upkeep = JoinSet::new();
+    upkeep.spawn(up::expire(store.clone(), gateway.clone()));
+    // The client and the command do not wait for the record of the start.
+    let (done, ()) = tokio::join!(
+        converse(&wrapped, child.as_deref()),
+        history::record_wrap_start(&store, &in_force)
+    );
+    drop(upkeep);
+    history::record_wrap_stop(&store, &in_force).await;
     store.close().await?;
     done
 }
@@ -135,19 +155,23 @@ fn open_upstream(
     place: &Place,
     name: &Name,
     environment: &Environment,
+    hops: &Hops,
 ) -> anyhow::Result<(Upstream, Option<Arc<OnlyChild>>)> {
     match place {
         Place::Command(command) => {
+            let mut variables = environment.for_wrapped();
+            variables.push(hops.variable());
             let launch = Launch {
-                environment: environment.for_wrapped(),
-                secrets: environment.secret_values(),
+                environment: variables,
                 errors: Errors::Repeat,
                 ..up::launch(environment)?
             };
-            let program = Program { command: command.clone(), env: Vec::new() };
+            let secrets = find_secrets(command, environment);
+            let program =
+                Program { command: command.clone(), env: Vec::new(), secrets: secrets.clone() };
             let most = up::size(Limits::default().answer);
             let child = Arc::new(OnlyChild::start(name.as_str(), &launch, &program, most)?);
-            Ok((Upstream::Only(Arc::clone(&child)), Some(child)))
+            Ok((Upstream::Only(Arc::clone(&child)).mask(secrets, true), Some(child)))
         }
         Place::Url { url, .. } => {
             // The user has named the address.
@@ -158,6 +182,17 @@ fn open_upstream(
     }
 }
 
+/// The secrets of a command, which inherits all variables of the client.
+fn find_secrets(command: &[String], environment: &Environment) -> Secrets {
+    let mut known = KnownSecrets::default();
+    known.add_command(command);
+    for (name, value) in environment.possible_secrets() {
+        known.add_variable(&name, &value, false);
+        known.add_possible(&value);
+    }
+    known.build()
+}
+
 fn server(name: &Name, place: Place, bridge: Bridge) -> Server {
     let transport = match place {
         Place::Command(command) => Transport::Command {
@@ -166,32 +201,54 @@ fn server(name: &Name, place: Place, bridge: Bridge) -> Server {
             instances: Instances::Session,
             start: When::Up,
         },
-        Place::Url { url, headers } => Transport::Http { url, headers },
+        Place::Url { url, headers } => Transport::Http { url: Secret::new(url), headers },
     };
     let (name, timeout) = (name.clone(), TIMEOUT);
-    Server { name, transport, timeout, anonymous_policy: None, bridge, source: Origin::File }
+    Server {
+        name,
+        transport,
+        timeout,
+        anonymous_policy: None,
+        bridge,
+        hidden_text: HiddenText::default(),
+        mask_secrets: true,
+        source: Origin::File,
+    }
 }
 
 /// The policy, under the name of its file.
 fn policy(server: &Name, source: Source) -> anyhow::Result<AttachedPolicy> {
+    let base_files = source.base_files();
     let (name, format) = (name::of_file(&source.name)?, source.format());
     let text = String::from_utf8(source.text).context("the policy is not valid UTF-8")?;
     let version = AttachedPolicy::version_of(&text);
-    Ok(AttachedPolicy { server: server.clone(), name, text, format, version, source: Origin::File })
+    Ok(AttachedPolicy {
+        server: server.clone(),
+        name,
+        text,
+        format,
+        version,
+        source: Origin::File,
+        base_files,
+    })
 }
 
-fn settings(people: String, key: Key) -> Settings {
+fn settings(admin_url: String, key: Key, hops: Hops) -> Settings {
     let limits = Limits::default();
     Settings {
         // The only client uses stdio.
         callers: AllowedCallers::default(),
         is_loopback: false,
         bounds: up::bounds(&limits),
+        in_flight: up::size(limits.in_flight),
         answer: up::size(limits.answer),
         reach: Reach::default(),
         launch: Launch::default(),
+        shares: ShareLimits::NONE,
+        hops,
         descriptors: up::descriptors(),
-        people,
+        times: ClientTimes::default(),
+        admin_url,
         recorded: Vec::new(),
         key,
         clock: Clock::System,

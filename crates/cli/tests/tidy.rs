@@ -106,6 +106,34 @@ fn uses(manifest: &str) -> Vec<(String, String)> {
     found
 }
 
+/// The store hides its database, and the catalogue's index is a file of its own. Tests may read
+/// both with SQL.
+#[test]
+fn only_the_store_and_the_catalogue_use_sqlite() {
+    let folders = children(&root().join("crates"));
+    let users: Vec<_> = folders
+        .iter()
+        .filter(|folder| shipped_dependencies(&read(&folder.join("Cargo.toml"))).any(is_sqlite))
+        .map(|folder| file_name(folder))
+        .collect();
+    assert_eq!(users, ["catalog", "store"]);
+}
+
+fn is_sqlite(dependency: &str) -> bool {
+    ["rusqlite", "libsqlite3", "sqlx", "sqlite"].iter().any(|name| dependency.starts_with(name))
+}
+
+/// The lines of all dependencies but those of tests.
+fn shipped_dependencies(manifest: &str) -> impl Iterator<Item = &str> {
+    let mut is_shipped = false;
+    manifest.lines().filter(move |line| {
+        if line.starts_with('[') {
+            is_shipped = line.contains("dependencies") && !line.contains("dev-dependencies");
+        }
+        is_shipped
+    })
+}
+
 #[test]
 fn source_files_stay_short_and_say_what_they_are_for() {
     let mut wrong = Vec::new();

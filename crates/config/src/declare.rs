@@ -42,7 +42,8 @@ pub fn server_url(text: &str) -> Result<Url, &'static str> {
 
 /// Parses the name of a header to send to a server.
 pub fn header_name(text: &str) -> Result<HeaderName, String> {
-    let name = HeaderName::try_from(text).map_err(|_| format!("`{text}` is no header's name"))?;
+    let name =
+        HeaderName::try_from(text).map_err(|_| format!("`{text}` is not a valid header name"))?;
     if OWN_HEADERS.contains(&name.as_str()) || name.as_str().starts_with("mcp-") {
         return Err(format!("header `{name}` is the gateway's own to set"));
     }
@@ -65,7 +66,7 @@ pub fn variable_name(text: &str) -> Result<(), String> {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
     let is_name = text.bytes().all(is_plain)
         && text.bytes().next().is_some_and(|first| !first.is_ascii_digit());
-    if is_name { Ok(()) } else { Err(format!("`{text}` is no variable's name")) }
+    if is_name { Ok(()) } else { Err(format!("`{text}` is not a valid variable name")) }
 }
 
 #[cfg(test)]

@@ -143,9 +143,9 @@ impl Environment {
         self.select(|name, _| !name.as_encoded_bytes().starts_with(b"SLUICE_"))
     }
 
-    /// Values that messages about a wrapped command must not repeat: those of all variables that
-    /// are not known to be harmless, unless the value names a file.
-    pub fn secret_values(&self) -> Vec<String> {
+    /// Variables whose values messages about a wrapped command must not repeat: all that are not
+    /// known to be harmless, unless the value names a file.
+    pub fn possible_secrets(&self) -> Vec<(String, String)> {
         let harmless = ["PWD", "OLDPWD", "SHLVL", "_"];
         let is_secret = |name: &OsStr, value: &OsStr| {
             let is_harmless =
@@ -154,7 +154,9 @@ impl Environment {
             !is_harmless && !is_file() || has_credential(value)
         };
         let secret = self.select(is_secret).into_iter();
-        secret.filter_map(|(_, value)| value.into_string().ok()).collect()
+        secret
+            .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+            .collect()
     }
 
     fn select(&self, is_passed: impl Fn(&OsStr, &OsStr) -> bool) -> Vec<(OsString, OsString)> {

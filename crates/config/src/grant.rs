@@ -60,6 +60,7 @@ fn grant(
         principal: principal.map(Spanned::into_inner),
         created_at: Timestamp::from_millis(0),
         expires_at: expires_at.map(Spanned::into_inner),
+        created_by: None,
         revoked_at: None,
     })
 }

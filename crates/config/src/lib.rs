@@ -6,12 +6,16 @@
 //! is valid: names exist, policies compile and pass their own tests, and secrets are
 //! resolved. Opening the store, listening, and parsing arguments are left to the binary.
 //! `declare` and `span` are rules that the API shares with the file.
+//!
+//! This crate is large because each table of the file has a module of its own, which reads every
+//! key with its position, so that all problems are told at once and in their place.
 
 mod command;
 pub mod declare;
 mod environment;
 mod folder;
 mod grant;
+mod head_exports;
 mod loader;
 mod options;
 mod policy;
@@ -39,14 +43,16 @@ use sluice_store::{AttachedPolicy, Grant, Server, TokenHash};
 
 pub use environment::Environment;
 pub use folder::{server_file, servers_folder};
+pub use head_exports::HeadExports;
+pub use policy::PolicyForAll;
 pub use problem::FileProblems;
 pub use server::TIMEOUT;
 pub use settings::{Audit, Limits, Tls};
 pub use show::Shown;
-pub use source::{MOST_POLICY, Source};
+pub use source::{MOST_POLICY, Source, read_base_files};
 pub use watched::{WatchedFile, digest};
 
-use self::{loader::Loader, section::Section, settings::Settings};
+use self::{loader::Loader, policy::DeclaredPolicies, section::Section, settings::Settings};
 
 /// The default configuration file.
 const DEFAULT_FILE: &str = "sluice.toml";
@@ -83,12 +89,16 @@ pub struct Config {
     /// Host names, some with a port, besides the listeners' own.
     pub allowed_hosts: Vec<String>,
     pub allowed_origins: Vec<String>,
+    /// Whether metrics need no token.
+    pub are_metrics_open: bool,
     pub tls: Option<Tls>,
     pub limits: Limits,
     pub audit: Audit,
     pub allow_private: Vec<IpNet>,
     pub servers: Vec<Server>,
     pub policies: Vec<AttachedPolicy>,
+    /// Policies that servers from the store have as well; those of the file are in `policies`.
+    pub policies_for_all: Vec<PolicyForAll>,
     pub grants: Vec<(TokenHash, Grant)>,
     /// Every file that was read or looked for: a change to one of them changes the configuration.
     pub files: Vec<WatchedFile>,
@@ -97,12 +107,12 @@ pub struct Config {
 /// Why the configuration could not be loaded.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
-    #[error("cannot read configuration file `{}`", .0.display())]
+    #[error("cannot read configuration file `{}`\nhint: `sluice init` writes one to start from; `--config` names another", .0.display())]
     Unreadable(PathBuf, #[source] io::Error),
     #[error("the configuration has problems")]
     Problems(Vec<FileProblems>),
     #[error(
-        "agents and people cannot share the address `{0}`\nhint: give `--admin` or `--listen` another port"
+        "the agent listener and the admin listener cannot share the address `{0}`\nhint: give `--admin` or `--listen` another port"
     )]
     SameAddress(SocketAddr),
     #[error(
@@ -184,6 +194,7 @@ struct Read {
     settings: Settings,
     servers: Vec<Server>,
     policies: Vec<AttachedPolicy>,
+    policies_for_all: Vec<PolicyForAll>,
     grants: Vec<(TokenHash, Grant)>,
 }
 
@@ -199,7 +210,8 @@ fn read_all(root: &Section<'_>, overrides: &Overrides, loader: &mut Loader<'_>) 
     server::check_anonymous(&servers, &policies.names, loader);
     let grants = grant::read(root, &names, loader);
     let servers = servers.into_iter().filter_map(|one| one.server).collect();
-    Read { settings, servers, policies: policies.attached, grants }
+    let DeclaredPolicies { attached: policies, everywhere: policies_for_all, .. } = policies;
+    Read { settings, servers, policies, policies_for_all, grants }
 }
 
 impl Read {
@@ -210,7 +222,7 @@ impl Read {
         environment: &Environment,
         files: Vec<WatchedFile>,
     ) -> Result<Config, LoadError> {
-        let Read { settings, servers, policies, grants } = self;
+        let Read { settings, servers, policies, policies_for_all, grants } = self;
         let at = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
         let listen = overrides.listen.or(settings.listen).unwrap_or(at(8787));
         let admin = overrides.admin.or(settings.admin).unwrap_or(at(8788));
@@ -225,12 +237,14 @@ impl Read {
             data,
             allowed_hosts: settings.allowed_hosts,
             allowed_origins: settings.allowed_origins,
+            are_metrics_open: settings.are_metrics_open,
             tls: settings.tls,
             limits: settings.limits,
             audit: settings.audit,
             allow_private: settings.allow_private,
             servers,
             policies,
+            policies_for_all,
             grants,
             files,
         })

@@ -46,7 +46,7 @@ impl<'l> Loader<'l> {
 /// Reads a file's first `most` bytes. It does not block on pipes and devices.
 pub(super) fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     if !path.metadata()?.is_file() {
-        return Err(io::Error::other("it is no regular file"));
+        return Err(io::Error::other("it is not a regular file"));
     }
     let mut text = Vec::new();
     File::open(path)?.take(most).read_to_end(&mut text)?;

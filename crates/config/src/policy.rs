@@ -1,7 +1,9 @@
 //! `[policies.NAME]`: policies in files, each attached to servers.
 
+use std::rc::Rc;
+
 use sluice_policy::Format;
-use sluice_store::{AttachedPolicy, Name, Source as Origin};
+use sluice_store::{AttachedPolicy, BaseFile, Name, Source as Origin};
 use toml::{Spanned, de::DeValue};
 
 use super::{
@@ -10,15 +12,47 @@ use super::{
     section::Section,
     value::{self, Parsed},
 };
-use crate::{MOST_POLICY, Source};
+use crate::{MOST_POLICY, Source, source::read_base_files};
 
 /// The policies that the file declares.
 #[derive(Default)]
 pub(super) struct DeclaredPolicies {
     /// The policies that compile, once for each of their servers.
     pub(super) attached: Vec<AttachedPolicy>,
+    /// Those for every server, with servers that the file does not declare.
+    pub(super) everywhere: Vec<PolicyForAll>,
     /// The names of all policies, as pairs of server and policy.
     pub(super) names: Vec<(Name, Name)>,
+    /// The file of each attached policy, to show problems in.
+    sources: Vec<Rc<PolicyFile>>,
+}
+
+/// A policy for every server, wherever that is declared.
+#[derive(Debug, Clone)]
+pub struct PolicyForAll {
+    pub name: Name,
+    content: PolicyContent,
+}
+
+/// A policy's text, and the files beside it that it extends.
+#[derive(Debug, Clone)]
+struct PolicyContent {
+    text: String,
+    format: Format,
+    base_files: Vec<BaseFile>,
+}
+
+/// A policy's file, to show problems in, and its content.
+struct PolicyFile {
+    source: Source,
+    content: PolicyContent,
+}
+
+/// The servers of a policy.
+struct PolicyServers {
+    names: Vec<Name>,
+    /// Whether servers that are declared elsewhere have it, too.
+    is_for_all: bool,
 }
 
 /// Reads the policies that the file declares.
@@ -37,6 +71,7 @@ pub(super) fn read(
             read_file(name, &section, servers, loader, &mut declared);
         }
     }
+    declared.check(loader);
     declared
 }
 
@@ -49,10 +84,12 @@ fn read_file(
     declared: &mut DeclaredPolicies,
 ) {
     section.require("file", &mut loader.findings);
-    let servers = servers_of(section, servers, loader);
-    let policy = policy(section, "file", loader);
-    for server in servers {
-        declared.add(server, name, policy.as_ref());
+    let PolicyServers { names, is_for_all } = servers_of(section, servers, loader);
+    let file = policy_file(section, "file", loader).map(Rc::new);
+    declared.add_to(names, name, file.as_ref(), loader);
+    if let Some(file) = file.filter(|_| is_for_all) {
+        let content = file.content.clone();
+        declared.everywhere.push(PolicyForAll { name: name.clone(), content });
     }
 }
 
@@ -76,34 +113,132 @@ fn read_files(
         loader.findings.add(files.span.clone(), message);
     }
     for (key, (span, _)) in files.entries() {
-        let policy = policy(&files, key, loader);
+        let file = policy_file(&files, key, loader).map(Rc::new);
         let Ok(server) = Name::new(key) else {
             let message = format!("`{key}` must be a server's name");
             loader.findings.add(span, message);
+            declared.add_to(Vec::new(), name, file.as_ref(), loader);
             continue;
         };
-        for server in known_servers(vec![Spanned::new(span, server)], servers, loader) {
-            declared.add(server, name, policy.as_ref());
-        }
+        let known = known_servers(vec![Spanned::new(span, server)], servers, loader);
+        declared.add_to(known, name, file.as_ref(), loader);
     }
 }
 
 impl DeclaredPolicies {
-    fn add(&mut self, server: Name, name: &Name, policy: Option<&(String, Format)>) {
+    fn add(&mut self, server: &Name, name: &Name, file: Option<&Rc<PolicyFile>>) {
         self.names.push((server.clone(), name.clone()));
-        self.attached.extend(policy.map(|(text, format)| AttachedPolicy {
-            server,
-            name: name.clone(),
-            version: AttachedPolicy::version_of(text),
-            text: text.clone(),
-            format: *format,
-            source: Origin::File,
-        }));
+        if let Some(file) = file {
+            self.attached.push(file.content.attach(server, name));
+            self.sources.push(Rc::clone(file));
+        }
+    }
+
+    /// Attaches a policy to its servers. Without any, it is checked alone: its problems would show
+    /// nowhere else. Its name stands for that of a server then.
+    fn add_to(
+        &mut self,
+        servers: Vec<Name>,
+        name: &Name,
+        file: Option<&Rc<PolicyFile>>,
+        loader: &mut Loader<'_>,
+    ) {
+        if let Some(file) = file.filter(|_| servers.is_empty()) {
+            let attached = file.content.attach(name, name);
+            file.check(&attached, std::slice::from_ref(&attached), loader);
+        }
+        for server in servers {
+            self.add(&server, name, file);
+        }
+    }
+
+    /// Checks each policy together with those that it extends, once all are read.
+    fn check(&self, loader: &mut Loader<'_>) {
+        for (policy, file) in self.attached.iter().zip(&self.sources) {
+            file.check(policy, &self.attached, loader);
+        }
     }
 }
 
+impl PolicyForAll {
+    /// The policy on one server.
+    pub fn attach(&self, server: &Name) -> AttachedPolicy {
+        self.content.attach(server, &self.name)
+    }
+}
+
+impl PolicyContent {
+    fn attach(&self, server: &Name, name: &Name) -> AttachedPolicy {
+        AttachedPolicy {
+            server: server.clone(),
+            name: name.clone(),
+            version: AttachedPolicy::version_of(&self.text),
+            text: self.text.clone(),
+            format: self.format,
+            source: Origin::File,
+            base_files: self.base_files.clone(),
+        }
+    }
+}
+
+impl PolicyFile {
+    /// Adds the problems of a policy, and its tests that fail.
+    fn check(&self, policy: &AttachedPolicy, all: &[AttachedPolicy], loader: &mut Loader<'_>) {
+        let problems = match policy.missing_base(all) {
+            // Only what is in force together with the store's policies shows whether it is there.
+            Some(name) => {
+                let stand_in = AttachedPolicy {
+                    name,
+                    text: ALLOWS_ALL.into(),
+                    base_files: Vec::new(),
+                    ..policy.clone()
+                };
+                let all = [all, &[stand_in]].concat();
+                policy.compile(&all).err().unwrap_or_default()
+            }
+            None => match policy.compile(all) {
+                Ok(compiled) => self.source.failing_tests(&compiled).0,
+                Err(problems) => problems,
+            },
+        };
+        if !problems.is_empty() {
+            let source = Source { name: self.source.name.clone(), text: self.source.text.clone() };
+            loader.findings.add_file(FileProblems { source, problems });
+        }
+    }
+}
+
+/// A policy without any effect, in the place of one that may be in the store.
+const ALLOWS_ALL: &str = r#"{"version":"1","default":"allow"}"#;
+
 /// Reads the servers of a policy, in either spelling.
-fn servers_of(section: &Section<'_>, names: &[Name], loader: &mut Loader<'_>) -> Vec<Name> {
+fn servers_of(section: &Section<'_>, names: &[Name], loader: &mut Loader<'_>) -> PolicyServers {
+    if !section.has("server") && is_for_all(section) {
+        return PolicyServers { names: names.to_vec(), is_for_all: true };
+    }
+    PolicyServers { names: named_servers(section, names, loader), is_for_all: false }
+}
+
+/// The pattern that stands for every server.
+const EVERY_SERVER: &str = "*";
+
+/// Whether `servers` is `["*"]`.
+fn is_for_all(section: &Section<'_>) -> bool {
+    let Some((_, value)) = section.entry("servers") else { return false };
+    let mut items = value.get_ref().as_array().into_iter().flatten();
+    let first = items.next().and_then(|item| item.get_ref().as_str());
+    first == Some(EVERY_SERVER) && items.next().is_none()
+}
+
+fn named_servers(section: &Section<'_>, names: &[Name], loader: &mut Loader<'_>) -> Vec<Name> {
+    if let Some((_, value)) = section.entry("servers")
+        && let Some(items) = value.get_ref().as_array()
+        && let Some(every) = items.iter().find(|item| item.get_ref().as_str() == Some(EVERY_SERVER))
+    {
+        let message = "`*` stands for every server: name no others beside it";
+        loader.findings.add(every.span(), message);
+        return Vec::new();
+    }
     let findings = &mut loader.findings;
     match (section.has("server"), section.has("servers")) {
         (true, true) => {
@@ -161,8 +296,8 @@ fn known_servers(list: Vec<Spanned<Name>>, names: &[Name], loader: &mut Loader<'
     found
 }
 
-/// Reads the policy file that a key names, if it compiles and passes its own tests.
-fn policy(section: &Section<'_>, key: &str, loader: &mut Loader<'_>) -> Option<(String, Format)> {
+/// Reads the policy file that a key names, and the files beside it that it extends.
+fn policy_file(section: &Section<'_>, key: &str, loader: &mut Loader<'_>) -> Option<PolicyFile> {
     let file = section.read(key, value::text, &mut loader.findings)?;
     let path = loader.path(file.get_ref());
     let name = path.display().to_string();
@@ -175,14 +310,13 @@ fn policy(section: &Section<'_>, key: &str, loader: &mut Loader<'_>) -> Option<(
         }
     };
     let format = Format::of_file_name(&name);
+    let base_files = read_base_files(&path, &text, format, |path| loader.read(path, MOST_POLICY));
     let source = Source { name, text };
-    let problems = match sluice_policy::load(&source.text, format) {
-        Ok(policy) => source.failing_tests(&policy).0,
-        Err(problems) => problems,
-    };
-    if problems.is_empty() {
-        return Some((String::from_utf8(source.text).ok()?, format));
+    if let Ok(text) = String::from_utf8(source.text.clone()) {
+        let content = PolicyContent { text, format, base_files };
+        return Some(PolicyFile { source, content });
     }
+    let problems = sluice_policy::load(&source.text, format).err().unwrap_or_default();
     loader.findings.add_file(FileProblems { source, problems });
     None
 }

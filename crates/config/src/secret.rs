@@ -21,11 +21,11 @@ pub(super) fn resolve(
 ) -> Option<Spanned<Secret>> {
     let written = value.get_ref().as_str();
     let found = match written.map(|text| (text, text.split_once(':'))) {
-        Some((_, Some(("env", name)))) => of_variable(name, loader),
-        Some((_, Some(("file", name)))) => of_file(name, loader),
+        Some((_, Some(("env", name)))) => of_variable(name, loader).map(Secret::from_reference),
+        Some((_, Some(("file", name)))) => of_file(name, loader).map(Secret::from_reference),
         Some((text, _)) => {
             loader.findings.hide(value.span());
-            Ok(text.to_owned())
+            Ok(Secret::new(text.to_owned()))
         }
         None => {
             loader.findings.hide(value.span());
@@ -33,10 +33,10 @@ pub(super) fn resolve(
         }
     };
     match found {
-        Ok(text) if text.is_empty() => {
+        Ok(secret) if secret.expose().is_empty() => {
             loader.findings.add(value.span(), format!("the secret for `{path}` is empty"));
         }
-        Ok(text) => return Some(Spanned::new(value.span(), Secret::new(text))),
+        Ok(secret) => return Some(Spanned::new(value.span(), secret)),
         Err(message) => loader.findings.add(value.span(), message),
     }
     None
@@ -52,14 +52,15 @@ pub fn read_argument(text: &str, environment: &Environment) -> Result<Secret, St
         Some(("file", name)) => of_file(name, &mut loader),
         _ => return Ok(Secret::new(text.to_owned())),
     };
-    found.map(|secret| Secret::new(format!("{scheme}{secret}")))
+    found.map(|secret| Secret::from_reference(format!("{scheme}{secret}")))
 }
 
 fn of_variable(name: &str, loader: &Loader<'_>) -> Result<String, String> {
-    let value = loader
-        .environment
-        .secret(name)
-        .ok_or_else(|| format!("environment variable `{name}` is not set"))?;
+    let value = loader.environment.secret(name).ok_or_else(|| {
+        format!(
+            "environment variable `{name}` is not set: `export {name}=…` before starting `sluice`"
+        )
+    })?;
     value
         .to_str()
         .map(str::to_owned)

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use sluice_store::{Bridge, Name, Secret, Server, Source, Transport};
+use sluice_store::{Bridge, HiddenText, Name, Secret, Server, Source, Transport};
 use toml::Spanned;
 
 use super::{
@@ -26,6 +26,8 @@ const KEYS: &[&str] = &[
     "instances",
     "start",
     "bridge",
+    "hidden_text",
+    "mask_secrets",
     "pin",
 ];
 /// Reads the transport of one kind of server.
@@ -73,12 +75,16 @@ pub(super) fn read_section(
     let timeout = section.read("timeout", value::duration, findings);
     let anonymous_policy = section.read("anonymous_policy", policy_name, findings);
     let bridge = section.read("bridge", bridge, findings);
+    let hidden_text = section.read("hidden_text", hidden_text, findings);
+    let mask_secrets = section.read("mask_secrets", value::boolean, findings);
     let server = transport(section, loader).map(|transport| Server {
         name: name.clone(),
         transport,
         timeout: timeout.map_or(TIMEOUT, Spanned::into_inner),
         anonymous_policy: anonymous_policy.as_ref().map(|policy| policy.get_ref().clone()),
         bridge: bridge.map_or_else(Bridge::default, Spanned::into_inner),
+        hidden_text: hidden_text.map_or_else(HiddenText::default, Spanned::into_inner),
+        mask_secrets: mask_secrets.is_none_or(Spanned::into_inner),
         source: Source::File,
     });
     DeclaredServer { name, server, anonymous_policy }
@@ -113,6 +119,12 @@ fn bridge(value: &toml::de::DeValue<'_>) -> value::Parsed<Bridge> {
         Some("modern") => Ok(Bridge::Modern),
         _ => Err("`modern`".into()),
     }
+}
+
+/// Reads what happens to hidden text in definitions.
+fn hidden_text(value: &toml::de::DeValue<'_>) -> value::Parsed<HiddenText> {
+    let named = |name| HiddenText::ALL.into_iter().find(|text| text.name() == name);
+    value.as_str().and_then(named).ok_or_else(|| "`strip`, `withhold` or `pass`".into())
 }
 
 fn transport(section: &Section<'_>, loader: &mut Loader<'_>) -> Option<Transport> {
@@ -184,19 +196,20 @@ fn json(options: &Section<'_>, findings: &mut super::problem::Findings) -> Optio
 fn http(section: &Section<'_>, loader: &mut Loader<'_>) -> Option<Transport> {
     let headers = headers(section, loader);
     let (_, value) = section.entry("url")?;
-    let url = value.get_ref().as_str().map_or(Err("must be a text"), declare::server_url);
-    match url {
-        Ok(url) => Some(Transport::Http { url: url.into(), headers }),
+    let path = section.path_to("url");
+    let text = secret::resolve(&path, value, loader)?;
+    match declare::server_url(text.get_ref().expose()) {
+        Ok(url) => Some(Transport::Http { url: Secret::new(url.into()), headers }),
         Err(message) => {
-            loader.findings.hide(value.span());
-            let message = format!("`{}` {message}", section.path_to("url"));
+            let message = format!("`{path}` {message}");
             loader.findings.add(value.span(), message);
             None
         }
     }
 }
 
-fn headers(section: &Section<'_>, loader: &mut Loader<'_>) -> Vec<(String, Secret)> {
+/// Reads the headers of requests to a server.
+pub(super) fn headers(section: &Section<'_>, loader: &mut Loader<'_>) -> Vec<(String, Secret)> {
     let Some(section) = section.table("headers", &mut loader.findings) else { return Vec::new() };
     let mut headers: Vec<(String, Secret)> = Vec::new();
     for (key, (span, value)) in section.entries() {

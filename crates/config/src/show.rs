@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-use sluice_store::{Bridge, Durability, Grant, MASK, MaskedTransport, Server};
+use sluice_store::{Bridge, Grant, HiddenText, MASK, MaskedTransport, Server};
 
-use super::{Config, value::written_size};
+use super::{Config, HeadExports, value::format_size};
 use crate::span;
 
 /// A printable configuration, in the shape of the file.
@@ -16,6 +16,8 @@ pub struct Shown {
     data: String,
     allowed_hosts: Vec<String>,
     allowed_origins: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    metrics: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     tls: Option<ShownTls>,
     limits: ShownLimits,
@@ -36,17 +38,38 @@ struct ShownTls {
 struct ShownLimits {
     body: String,
     answer: String,
+    in_flight: String,
     depth: u64,
     nodes: u64,
     string: String,
+    calls: u64,
+    server_calls: u64,
+    streams: u64,
+    sessions: u64,
+    children: u64,
+    subscriptions: u64,
 }
 
 #[derive(Debug, Serialize)]
 struct ShownAudit {
     durability: &'static str,
     keep: String,
+    keep_at_least: String,
     max_size: String,
     values: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    heads: Option<ShownHeads>,
+}
+
+#[derive(Debug, Serialize)]
+struct ShownHeads {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    file: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    url: Option<&'static str>,
+    every: String,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    headers: BTreeMap<String, &'static str>,
 }
 
 #[derive(Debug, Serialize)]
@@ -71,6 +94,10 @@ struct ShownServer {
     anonymous_policy: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     bridge: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hidden_text: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mask_secrets: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     options: Option<toml::Value>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
@@ -112,16 +139,24 @@ impl Shown {
             data: text(&config.data),
             allowed_hosts: config.allowed_hosts.clone(),
             allowed_origins: config.allowed_origins.clone(),
+            metrics: config.are_metrics_open.then_some("open"),
             tls: config
                 .tls
                 .as_ref()
                 .map(|tls| ShownTls { cert: text(&tls.cert), key: text(&tls.key) }),
             limits: ShownLimits {
-                body: written_size(config.limits.body),
-                answer: written_size(config.limits.answer),
+                body: format_size(config.limits.body),
+                answer: format_size(config.limits.answer),
+                in_flight: format_size(config.limits.in_flight),
                 depth: config.limits.depth,
                 nodes: config.limits.nodes,
-                string: written_size(config.limits.string),
+                string: format_size(config.limits.string),
+                calls: config.limits.calls,
+                server_calls: config.limits.server_calls,
+                streams: config.limits.streams,
+                sessions: config.limits.sessions,
+                children: config.limits.children,
+                subscriptions: config.limits.subscriptions,
             },
             audit: audit(config),
             upstreams: ShownUpstreams {
@@ -140,14 +175,24 @@ impl Shown {
 
 fn audit(config: &Config) -> ShownAudit {
     ShownAudit {
-        durability: match config.audit.durability {
-            Durability::Process => "process",
-            Durability::Power => "power",
-        },
+        durability: config.audit.durability.name(),
         keep: span::format_span(config.audit.keep),
-        max_size: written_size(config.audit.max_size),
+        keep_at_least: span::format_span(config.audit.keep_at_least),
+        max_size: format_size(config.audit.max_size),
         values: config.audit.values.clone(),
+        heads: heads(&config.audit.heads),
     }
+}
+
+fn heads(heads: &HeadExports) -> Option<ShownHeads> {
+    let HeadExports { file, url, headers, every } = heads;
+    (file.is_some() || url.is_some()).then(|| ShownHeads {
+        file: file.as_ref().map(|file| file.display().to_string()),
+        // The path of a webhook is often its only secret.
+        url: url.is_some().then_some(MASK),
+        every: span::format_span(*every),
+        headers: headers.iter().map(|(name, _)| (name.clone(), MASK)).collect(),
+    })
 }
 
 fn server(server: &Server) -> ShownServer {
@@ -158,6 +203,11 @@ fn server(server: &Server) -> ShownServer {
             Bridge::OwnEra => None,
             Bridge::Modern => Some("modern"),
         },
+        hidden_text: match server.hidden_text {
+            HiddenText::Strip => None,
+            other => Some(other.name()),
+        },
+        mask_secrets: (!server.mask_secrets).then_some(false),
         ..ShownServer::default()
     };
     let masked = |names: Vec<&str>| names.into_iter().map(|name| (name.to_owned(), MASK)).collect();

@@ -39,19 +39,40 @@ pub(super) fn with_root<T>(
 }
 
 /// The part of the line at `place` that may be a secret, which cannot be recognised because of the
-/// syntax error: everything after the key.
+/// syntax error: the value, or everything after the key if there is no `=`.
 fn perhaps_secret(text: &str, place: usize) -> Option<Range<usize>> {
     let before = text.get(..place)?;
     let start = before.rfind('\n').map_or(0, |end| end + 1);
     let line = text.get(start..)?.lines().next().unwrap_or_default();
     let header = before.lines().rfind(|line| line.trim_start().starts_with('['));
-    if !holds_secrets(line) && !header.is_some_and(holds_secrets) {
+    let indent = line.len() - line.trim_start().len();
+    let key_end =
+        line.trim_start().find(|c: char| !c.is_alphanumeric() && !"_-.\"'".contains(c))?;
+    let (key, rest) = line.trim_start().split_at_checked(key_end)?;
+    if PLAIN_KEYS.contains(&key) || !(holds_secrets(line) || header.is_some_and(holds_secrets)) {
         return None;
     }
-    let indent = line.len() - line.trim_start().len();
-    let key = line.trim_start().find(|c: char| !c.is_alphanumeric() && !"_-.\"'".contains(c))?;
-    Some(start + indent + key..start + line.len())
+    let assigned = rest.trim_start().strip_prefix('=').map_or(rest, str::trim_start);
+    Some(start + indent + key_end + (rest.len() - assigned.len())..start + line.len())
 }
+
+/// Keys whose values are shown, even in a table that may hold secrets.
+const PLAIN_KEYS: [&str; 14] = [
+    "allow_private",
+    "anonymous_policy",
+    "bridge",
+    "builtin",
+    "expires",
+    "file",
+    "instances",
+    "listen",
+    "policy",
+    "principal",
+    "server",
+    "servers",
+    "start",
+    "timeout",
+];
 
 /// Whether a line may contain a secret.
 fn holds_secrets(line: &str) -> bool {
@@ -74,11 +95,14 @@ mod tests {
     #[test]
     fn only_lines_that_may_hold_a_secret_are_hidden() {
         check("listen = 127.0.0.1", "");
-        check("token = sg_bare", " = sg_bare");
+        check("token = sg_bare", "sg_bare");
         check("  token sg_bare", " sg_bare");
-        check("[servers.a]\nheaders = { X = \"a\"", " = { X = \"a\"");
+        check("[servers.a]\nheaders = { X = \"a\"", "{ X = \"a\"");
+        check("[servers.a]\nurl=https://u:p@example.com", "https://u:p@example.com");
         check("[servers.a.headers]\nX-Own: a", ": a");
-        check("[grants.a]\ntokn = a", " = a");
+        check("[grants.a]\ntokn = a", "a");
+        check("[grants.a]\npolicy = dev", "");
+        check("[grants.a]\n  servers = [files", "");
         check("[grants.a]\ntoken = a\n[limits]\nbody = 4 MiB", "");
     }
 }

@@ -1,13 +1,15 @@
 //! Configurations as users write them, and what becomes of them.
 
+mod extends;
+
 use std::{
     fs,
     path::{Path, PathBuf},
 };
 
-use sluice_store::{Bridge, Durability, Instances, Start, Transport};
+use sluice_store::{Bridge, Durability, HiddenText, Instances, Start, Transport};
 
-use super::{Config, LoadError, Overrides, data_directory};
+use super::{Config, LoadError, Overrides, Shown, data_directory};
 use crate::Environment;
 
 const POLICY: &str = r#"{ "version": "1", "default": "deny" }"#;
@@ -78,7 +80,7 @@ fn an_empty_file_is_the_defaults() {
 }
 
 #[test]
-fn everything_is_lowered() {
+fn every_kind_of_setting_is_read() {
     let config = loaded(&format!(
         r#"
         [servers.remote]
@@ -87,6 +89,7 @@ fn everything_is_lowered() {
         anonymous_policy = "open"
         timeout = "5m"
         bridge = "modern"
+        hidden_text = "withhold"
         [servers.demo]
         builtin = "demo"
         options = {{ notes = 3 }}
@@ -112,12 +115,13 @@ fn everything_is_lowered() {
         Transport::Builtin { name: "demo".into(), options: r#"{"notes":3}"#.into() }
     );
     let Transport::Http { url, headers } = &remote.transport else { panic!("{remote:?}") };
-    assert_eq!(url, "https://mcp.example.com/mcp");
+    assert_eq!(url.expose(), "https://mcp.example.com/mcp");
     let headers: Vec<_> =
         headers.iter().map(|(name, value)| (name.as_str(), value.expose())).collect();
     assert_eq!(headers, [("authorization", TOKEN), ("x-key", TOKEN)]);
     assert_eq!(remote.timeout.as_secs(), 300);
     assert_eq!((demo.bridge, remote.bridge), (Bridge::OwnEra, Bridge::Modern));
+    assert_eq!((demo.hidden_text, remote.hidden_text), (HiddenText::Strip, HiddenText::Withhold));
     assert_eq!(config.policies.len(), 2);
     assert_eq!(config.policies[0].text, POLICY);
     let [(alices, alice), (_, bob)] = &config.grants[..] else { panic!("{config:?}") };
@@ -126,6 +130,36 @@ fn everything_is_lowered() {
     assert_eq!(alice.expires_at.unwrap().as_millis(), 1_893_456_000_000);
     let names: Vec<_> = config.files.iter().map(|file| file.path.file_name().unwrap()).collect();
     assert_eq!(names, ["sluice.toml", "secret", "servers.d", "policy.json"]);
+}
+
+#[test]
+fn places_for_exported_heads_are_read_and_shown_without_secrets() {
+    let heads = loaded("[audit]\nkeep = \"1d\"\n[audit.heads]\n").audit.heads;
+    assert_eq!((heads.file, heads.url, heads.every.as_secs()), (None, None, 300));
+    let config = loaded(
+        r#"
+        [audit.heads]
+        file = "heads.jsonl"
+        url = "https://audit.example.com/hook/s3same"
+        headers = { Authorization = "env:TOKEN" }
+        every = "1m"
+        "#,
+    );
+    let heads = &config.audit.heads;
+    assert!(heads.file.as_ref().unwrap().ends_with("heads.jsonl"));
+    assert_eq!(heads.url.as_ref().unwrap().expose(), "https://audit.example.com/hook/s3same");
+    assert_eq!((heads.headers[0].1.expose(), heads.every.as_secs()), (TOKEN, 60));
+    let shown = toml::to_string(&Shown::of(&config)).unwrap();
+    assert!(shown.contains("[audit.heads]") && shown.contains("heads.jsonl"), "{shown}");
+    assert!(!shown.contains("s3same") && !shown.contains(TOKEN), "{shown}");
+    check("[audit.heads]\nevery = \"1m\"\n", &["1:8 nothing says where heads are exported to"]);
+    check(
+        "[audit.heads]\nurl = \"ftp://a/\"\nto = 1\n",
+        &[
+            "2:7 `audit.heads.url` must begin with `https://` or `http://`",
+            "3:1 unknown key `audit.heads.to`",
+        ],
+    );
 }
 
 #[test]
@@ -142,7 +176,7 @@ fn unknown_keys_are_found_everywhere() {
 }
 
 #[test]
-fn what_comes_later_is_said_to() {
+fn settings_of_later_versions_are_named_as_such() {
     check(
         "[store]\nurl = \"postgres://x\"\n[telemetry]\notlp = \"http://x\"\n[servers.a]\nurl = \"https://a/\"\npin = \"watch\"\n",
         &[
@@ -212,7 +246,7 @@ fn commands_can_be_started() {
             "7:13 `servers.c.instances` must be one of `shared`, `session`, found `several`",
             "8:9 `servers.c.start` must be one of `use`, `up`, found `1`",
             "11:1 `headers` is only for servers with `url`",
-            "12:9 `1A` is no variable's name",
+            "12:9 `1A` is not a valid variable name",
             "12:23 `servers.d.env.B` must be a text: `env:NAME`, `file:PATH`, or the secret itself",
             "15:1 `start` is only for servers with `command`",
         ],
@@ -257,7 +291,7 @@ fn headers_can_be_sent() {
         &[
             "4:1 header `host` is the gateway's own to set",
             "5:1 header `mcp-name` is the gateway's own to set",
-            "6:1 `a b` is no header's name",
+            "6:1 `a b` is not a valid header name",
             "8:1 header `a` is there twice",
             "9:5 the value for header `b` has characters no header can have",
             "10:5 the secret for `servers.a.headers.C` is empty",
@@ -271,7 +305,7 @@ fn secrets_that_are_not_there_are_named() {
     check(
         "[servers.a]\nurl = \"https://a/\"\nheaders = { A = \"env:NOPE\", B = \"file:nope\" }\n",
         &[
-            "3:17 environment variable `NOPE` is not set",
+            "3:17 environment variable `NOPE` is not set: `export NOPE=…` before starting `sluice`",
             "3:33 cannot read secret file `nope`: No such file or directory (os error 2)",
         ],
     );
@@ -301,7 +335,7 @@ fn tokens_are_long_and_each_grants_own() {
 }
 
 #[test]
-fn what_is_named_exists() {
+fn names_must_refer_to_something_that_exists() {
     check(
         "[servers.a]\nbuiltin = \"demo\"\nanonymous_policy = \"q\"\n[policies.p]\nservers = [\"a\", \"b\", \"a\"]\nfile = \"policy.json\"\n[grants.g]\nservers = []\npolicy = \"p\"\ntoken = \"env:TOKEN\"\n",
         &[
@@ -378,7 +412,7 @@ fn without_a_setting_data_is_where_the_user_keeps_it() {
 }
 
 #[test]
-fn one_address_is_not_for_both() {
+fn both_listeners_cannot_share_one_address() {
     let folder = Folder::with("listen = \"127.0.0.1:8788\"");
     let error = Config::load(&folder.overrides(), &environment()).unwrap_err();
     assert!(matches!(error, LoadError::SameAddress(_)));
@@ -410,7 +444,7 @@ fn a_policy_may_have_a_file_for_each_server() {
     // Both are watched.
     let files: Vec<_> = config.files.iter().map(|file| file.path.clone()).collect();
     assert!(files.ends_with(&[folder.join("policy.json"), folder.join("other.yaml")]));
-    let shown = serde_json::to_value(super::Shown::of(&config)).unwrap();
+    let shown = serde_json::to_value(Shown::of(&config)).unwrap();
     let versions: Vec<_> = config.policies.iter().map(|policy| policy.version.clone()).collect();
     let expected = serde_json::json!({ "versions": { "a": versions[0], "b": versions[1] } });
     assert_eq!(shown["policies"]["p"], expected);

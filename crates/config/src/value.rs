@@ -83,7 +83,7 @@ fn number_and_unit(text: &str) -> Option<(u64, &str)> {
 }
 
 /// Formats a size in the same notation.
-pub(super) fn written_size(bytes: u64) -> String {
+pub(super) fn format_size(bytes: u64) -> String {
     let whole = SIZES.iter().find(|(_, factor)| bytes >= *factor && bytes.is_multiple_of(*factor));
     whole.map_or_else(|| bytes.to_string(), |(unit, factor)| format!("{}{unit}", bytes / factor))
 }
@@ -103,12 +103,17 @@ pub(super) fn count(most: u64) -> impl Fn(&DeValue<'_>) -> Parsed<u64> {
 pub(super) fn size_up_to(most: u64) -> impl Fn(&DeValue<'_>) -> Parsed<u64> {
     move |value| match size(value)? {
         bytes if bytes <= most => Ok(bytes),
-        _ => Err(Wrong::from(&*format!("at most `{}`", written_size(most)))),
+        _ => Err(Wrong::from(&*format!("at most `{}`", format_size(most)))),
     }
 }
 
 fn integer(number: &toml::de::DeInteger<'_>) -> Option<u64> {
     u64::from_str_radix(number.as_str(), number.radix()).ok()
+}
+
+/// `true` or `false`.
+pub(super) fn boolean(value: &DeValue<'_>) -> Parsed<bool> {
+    value.as_bool().ok_or_else(|| "`true` or `false`".into())
 }
 
 /// The durability of a committed write.
@@ -200,8 +205,8 @@ mod tests {
 
     #[test]
     fn sizes_are_formatted_in_the_largest_whole_unit() {
-        assert_eq!(written_size(4 << 20), "4MiB");
-        assert_eq!(written_size(1000), "1000B");
+        assert_eq!(format_size(4 << 20), "4MiB");
+        assert_eq!(format_size(1000), "1000B");
     }
 
     #[test]

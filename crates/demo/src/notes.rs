@@ -27,7 +27,7 @@ struct Note {
 
 /// The initial notes. They mention nothing that a policy is likely to hide.
 const SEEDS: [(&str, &str); 3] = [
-    ("Welcome", "These notes and the ledger live in memory: restart the demo to begin anew."),
+    ("Welcome", "These notes and the ledger live in memory: restart the demo to start over."),
     (
         "Invoices to pay",
         "INV-1001 to Beanery, 42.50; INV-1002 to Harbour Hosting, 180.00; \

@@ -129,7 +129,7 @@ impl Reader<'_, '_> {
             }
             _ => {
                 return Err(format!(
-                    "`{name}` are no rows: \
+                    "`{name}` is not a set of rows: \
                      expected `notes`, `invoices`, `invoices.open` or `invoices.paid`"
                 ));
             }

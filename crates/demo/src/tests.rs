@@ -88,7 +88,7 @@ fn other_tools_are_unknown() {
 fn notes_are_found_added_and_deleted() {
     let demo = Demo::new();
     let welcome = "1 found\nnote-1: Welcome\n  \
-        These notes and the ledger live in memory: restart the demo to begin anew.";
+        These notes and the ledger live in memory: restart the demo to start over.";
     check(&demo, "list_notes", r#"{"query": "WELCOME"}"#, welcome);
     check(&demo, "list_notes", r#"{"query": "nowhere"}"#, "0 found");
     check(
@@ -231,7 +231,7 @@ fn expressions_that_mean_nothing_say_why() {
     check("1e9", &not_a_value("1e9"));
     check(
         "sum(users)",
-        "`users` are no rows: expected `notes`, `invoices`, `invoices.open` or `invoices.paid`",
+        "`users` is not a set of rows: expected `notes`, `invoices`, `invoices.open` or `invoices.paid`",
     );
     check("min(invoices.paid)", "`invoices.paid` is empty, so it has no `min`");
     let large = "9".repeat(38);

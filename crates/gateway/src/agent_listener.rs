@@ -1,7 +1,7 @@
-//! The agent listener: maps paths to handlers, and makes the checks that come before any
-//! message, in the order that clients rely on.
+//! The agent listener: routes requests by path, and runs the checks that need only headers.
+//! Clients rely on the order of these checks.
 
-use std::{convert::Infallible, net::IpAddr, panic::AssertUnwindSafe, sync::Arc};
+use std::{net::IpAddr, panic::AssertUnwindSafe, sync::Arc};
 
 use futures_util::FutureExt as _;
 use http::{HeaderValue, Method, Request, Response, StatusCode, Version, header, request::Parts};
@@ -9,17 +9,16 @@ use hyper::body::Incoming;
 use sluice_wire::edit::quote;
 
 use crate::{
+    authenticate::{self, Caller},
     body::ClientBody,
     call,
     exchange::Exchange,
     gateway::Inner,
-    identify::{self, Caller},
     legacy_sse, receive,
     refusal::Refusal,
-    response,
+    response, session_stream,
     snapshot::ServerState,
     stack::{self, Stack},
-    stream,
 };
 
 /// The address a connection comes from, and whether it is encrypted.
@@ -34,11 +33,20 @@ pub(crate) async fn answer(
     gateway: Arc<Inner>,
     request: Request<Incoming>,
     peer: Peer,
-) -> Result<Response<ClientBody>, Infallible> {
+) -> Response<ClientBody> {
     let in_flight = gateway.metrics.in_flight();
     let answered = AssertUnwindSafe(dispatch(gateway, request, peer)).catch_unwind().await;
     drop(in_flight);
-    Ok(answered.unwrap_or_else(|_| Refusal::Internal.respond(None)))
+    answered.unwrap_or_else(|_| Refusal::Internal.respond(None))
+}
+
+/// Answers a request on a connection that was accepted for health probes only.
+pub(crate) fn answer_probe(gateway: &Inner, request: &Request<Incoming>) -> Response<ClientBody> {
+    match request.uri().path() {
+        "/healthz" => response::ok(r#"{"status":"ok"}"#),
+        "/readyz" => ready(gateway),
+        _ => Refusal::Busy("no place for a further connection").respond(None),
+    }
 }
 
 async fn dispatch(
@@ -55,7 +63,7 @@ async fn dispatch(
         "/readyz" => ready(&gateway),
         path if path.starts_with("/.well-known/oauth-protected-resource") => {
             let (parts, _) = request.into_parts();
-            identify::check_names(&gateway, &parts)
+            authenticate::check_host_and_origin(&gateway, &parts)
                 .map_or_else(|refusal| refusal.respond(None), |()| metadata(&parts, peer))
         }
         path => {
@@ -72,7 +80,12 @@ async fn dispatch(
 /// Whether calls can be judged and recorded at the moment.
 fn ready(gateway: &Inner) -> Response<ClientBody> {
     let health = gateway.store.health();
-    if health.ok {
+    if health.ok && health.log.is_full() {
+        response::json(
+            StatusCode::SERVICE_UNAVAILABLE,
+            r#"{"status":"not ready","reason":"the audit log is full"}"#,
+        )
+    } else if health.ok {
         response::ok(r#"{"status":"ready"}"#)
     } else {
         response::json(
@@ -145,17 +158,19 @@ async fn answer_for_server(
     peer: Peer,
 ) -> Result<Response<ClientBody>, Refusal> {
     let (parts, body) = request.into_parts();
-    identify::check_names(&gateway, &parts)?;
+    authenticate::check_host_and_origin(&gateway, &parts)?;
     let path = parts.uri.path();
     let (name, kind) = PathKind::of(path.strip_prefix("/mcp/").unwrap_or_default());
     let server = gateway.config.server(name);
-    let caller = identify_caller(&gateway, &parts, server.as_deref(), name, peer)?;
+    let caller = authenticate_caller(&gateway, &parts, server.as_deref(), name, peer)?;
     let shown = || name.chars().take(64).collect::<String>();
     let server = server.ok_or_else(|| Refusal::UnknownServer(shown()))?;
     if !caller.holder.servers.contains(&server.link.server.name) {
+        note_not_granted(&gateway, &caller, &server, peer);
         return Err(Refusal::NotGranted(shown()));
     }
-    identify::check_headers(&parts.headers)?;
+    authenticate::check_headers(&parts.headers)?;
+    gateway.settings.hops.check(&parts.headers)?;
     match (kind, parts.method) {
         (PathKind::LegacyStream, Method::GET) => {
             legacy_sse::open(Exchange::new(gateway, caller, server, parts.headers))
@@ -167,14 +182,16 @@ async fn answer_for_server(
         }
         (PathKind::Endpoint, Method::POST) => {
             receive::check_media_type(&parts.headers)?;
-            let bytes = receive::body(&gateway.settings.bounds, body).await?;
-            Ok(call::post(Exchange::new(gateway, caller, server, parts.headers), bytes).await)
+            let body = receive::body(&gateway, &caller.holder, body).await?;
+            Ok(call::post(Exchange::new(gateway, caller, server, parts.headers), body).await)
         }
         (PathKind::Endpoint, Method::GET) => {
-            Box::pin(stream::get(Exchange::new(gateway, caller, server, parts.headers))).await
+            Box::pin(session_stream::get(Exchange::new(gateway, caller, server, parts.headers)))
+                .await
         }
         (PathKind::Endpoint, Method::DELETE) => {
-            Box::pin(stream::delete(Exchange::new(gateway, caller, server, parts.headers))).await
+            Box::pin(session_stream::delete(Exchange::new(gateway, caller, server, parts.headers)))
+                .await
         }
         (PathKind::Endpoint, _) => Err(Refusal::MethodNotAllowed),
         (PathKind::LegacyStream, _) => Ok(not_allowed("GET")),
@@ -190,15 +207,16 @@ async fn answer_for_all(
     peer: Peer,
 ) -> Result<Response<ClientBody>, Refusal> {
     let (parts, body) = request.into_parts();
-    identify::check_names(&gateway, &parts)?;
-    let caller = identify_caller(&gateway, &parts, None, "", peer)?;
-    identify::check_headers(&parts.headers)?;
+    authenticate::check_host_and_origin(&gateway, &parts)?;
+    let caller = authenticate_caller(&gateway, &parts, None, "", peer)?;
+    authenticate::check_headers(&parts.headers)?;
+    gateway.settings.hops.check(&parts.headers)?;
     let stack = Stack::new(Arc::clone(&gateway), caller, parts.headers);
     match (kind, parts.method) {
         (PathKind::Endpoint, Method::POST) => {
             receive::check_media_type(&stack.headers)?;
-            let bytes = receive::body(&gateway.settings.bounds, body).await?;
-            Ok(stack::post(stack, bytes).await)
+            let body = receive::body(&gateway, &stack.holder, body).await?;
+            Ok(stack::post(stack, body).await)
         }
         (PathKind::Endpoint, Method::GET) => Box::pin(stack::get(stack)).await,
         (PathKind::Endpoint, Method::DELETE) => stack::delete(stack).await,
@@ -214,20 +232,36 @@ async fn answer_for_all(
 }
 
 /// Identifies the caller of one server or of all servers; a failure is counted.
-fn identify_caller(
+fn authenticate_caller(
     gateway: &Arc<Inner>,
     parts: &Parts,
     server: Option<&ServerState>,
     name: &str,
     peer: Peer,
 ) -> Result<Caller, Refusal> {
-    identify::identify(gateway, &parts.headers, server, peer.address).map_err(|reason| {
-        gateway.failures.note(gateway, peer.address, name, reason);
+    authenticate::authenticate(gateway, &parts.headers, server, peer.address).map_err(|reason| {
+        note_failure(gateway, peer.address, name, reason);
         // A path may contain characters that would end the header's quoted string.
         let of = parts.uri.path().replace('"', "%22").replace('\\', "%5C");
         let metadata = format!("{}/.well-known/oauth-protected-resource{of}", base(parts, peer));
         Refusal::Token { reason, metadata }
     })
+}
+
+/// Counts a failed authentication, and records it if it is one of the first of its minute.
+fn note_failure(gateway: &Inner, source: IpAddr, server: &str, reason: &str) {
+    gateway.metrics.note_unauthenticated();
+    let failures = gateway.failures.note(source, reason, gateway.settings.clock.now().as_millis());
+    let server: String = server.chars().take(64).collect();
+    gateway.record_failures(failures, Some(&server));
+}
+
+/// Records a call of a server that the grant does not include, as failed authentications are.
+fn note_not_granted(gateway: &Inner, caller: &Caller, server: &ServerState, peer: Peer) {
+    let now = gateway.settings.clock.now();
+    let reason = "the token's grant does not include this server";
+    let failures = gateway.failures.note(peer.address, reason, now.as_millis());
+    gateway.record_failures_of(failures, Some(&server.link.name), Some(&caller.holder));
 }
 
 /// The answer for paths that accept fewer methods than most.

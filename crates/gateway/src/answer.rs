@@ -1,23 +1,28 @@
 //! Relaying answers: each is checked, filtered where the policy applies to it, and
 //! otherwise passed on unchanged. `settle` records how the call ended.
 
+mod definitions;
 mod events;
+mod findings;
 mod json;
+mod refused_requests;
 mod rewrite;
 mod server_request;
 
 use std::sync::Arc;
 
 use http::{Response, StatusCode, header};
-use sluice_http::{AnswerBody, CollectError, collect, headers::SESSION};
+use sluice_http::{AnswerBody, headers::SESSION, offload};
 use sluice_wire::{
     json::{self as json_text, Document, Value},
+    look_alike::Governed,
     mcp::{is_modern_error_code, is_unknown_era},
     rpc::{Id, Message},
 };
 
 use crate::{
     body::ClientBody,
+    budget::{Portion, ReadFailure, collect},
     exchange::Exchange,
     refusal::Refusal,
     reserve::Introduction,
@@ -27,6 +32,7 @@ use crate::{
     settle::{CallEnd, CallFailure, Settlement},
 };
 
+pub(crate) use definitions::{Checked, MOST_ITEMS, check as check_definition};
 pub(crate) use events::{EventStream, parse_answer, parse_event};
 pub(crate) use server_request::open_request_id;
 
@@ -55,6 +61,27 @@ pub(crate) enum Shape {
     },
 }
 
+/// Guesses the kind of a result from its members, or from members that a client may take
+/// for them. Rewriting finds out whether it is malformed.
+fn guess_shape(result: Option<Value<'_>>) -> Shape {
+    let has = |name: &str| {
+        let governed = Governed::new(name);
+        let is_it = |key: &str| key == name || governed.resembles(key);
+        let members = result.and_then(Value::members).into_iter().flatten();
+        members.filter_map(|(key, _)| key.as_str()).any(is_it)
+    };
+    match () {
+        () if has("tools") => Shape::Tools,
+        () if has("resources") => Shape::Resources,
+        () if has("resourceTemplates") => Shape::Templates,
+        () if has("prompts") => Shape::Prompts,
+        () if has("tasks") => Shape::Tasks,
+        () if has("capabilities") => Shape::Introduction,
+        () if has("task") || has("taskId") => Shape::Task,
+        () => Shape::Plain,
+    }
+}
+
 /// The answer that a request expects.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Expected {
@@ -62,12 +89,12 @@ pub(crate) struct Expected {
     pub(crate) shape: Shape,
 }
 
-/// The answer as a client gets it, and what is still to be recorded about it.
+/// The answer as a client gets it, and its outcome if that is still unrecorded.
 #[derive(Debug)]
 pub(crate) struct Relayed {
     pub(crate) response: Result<Response<ClientBody>, Refusal>,
     pub(crate) end: CallEnd,
-    /// What is still to be recorded; `None` if the stream took it over.
+    /// The unrecorded outcome; `None` if the stream took it over.
     pub(crate) settlement: Option<Settlement>,
 }
 
@@ -134,7 +161,7 @@ async fn relay_expected(
             return Err(Refusal::LegacyServer);
         }
         (404, _) if exchange.session.is_some() => return Err(Refusal::Session),
-        _ => return Err(Refusal::answered_with(status)),
+        _ => return Err(Refusal::from_status(status)),
     };
     if let (Some((id, sealed)), Some(introduction)) = (session, introduction) {
         exchange.gateway.metrics.note_session();
@@ -197,13 +224,14 @@ async fn relay_failure(
         _ => false,
     };
     match read {
-        Ok(document) if is_failure(&document) => {
+        Ok((document, portion)) if is_failure(&document) => {
             let end = CallEnd::Failed(CallFailure::Status(status.as_u16()));
-            Ok((response::json(status, document.into_text()), end))
+            let text = portion.attach(document.into_text().into());
+            Ok((response::json(status, text), end))
         }
         _ if is_discovery && is_unknown_era(status.as_u16()) => Err(Refusal::LegacyServer),
         _ if status == StatusCode::NOT_FOUND && exchange.session.is_some() => Err(Refusal::Session),
-        _ => Err(Refusal::answered_with(status)),
+        _ => Err(Refusal::from_status(status)),
     }
 }
 
@@ -218,41 +246,46 @@ pub(crate) async fn read_refusal(
     let is_readable = status.is_client_error() && !matches!(status.as_u16(), 401 | 407);
     if is_readable && let MediaType::Json = media_type(&parts.headers) {
         let read = read_whole(exchange, body).await;
-        if let Ok(document) = read
+        if let Ok((document, _)) = read
             && let Ok(Message::Failure { id: None, .. }) = Message::read(&document)
         {
             return Refusal::Passed { status, text: document.into_text() };
         }
     }
-    Refusal::answered_with(status)
+    Refusal::from_status(status)
 }
 
-/// Reads a whole answer, within the limits.
-async fn read_whole(exchange: &Exchange, body: AnswerBody) -> Result<Document, Refusal> {
+/// Reads a whole answer, within the limits, with what it takes of the budget.
+async fn read_whole(exchange: &Exchange, body: AnswerBody) -> Result<(Document, Portion), Refusal> {
     let settings = &exchange.gateway.settings;
-    let read =
-        tokio::time::timeout(exchange.server.link.timeout, collect(body, settings.answer)).await;
+    let mut portion = exchange.gateway.bytes.open(&exchange.holder.reference.id);
+    let collecting = collect(body, settings.answer, &mut portion);
+    let read = tokio::time::timeout(exchange.server.link.timeout, collecting).await;
     let bytes = match read {
         Ok(Ok(bytes)) => bytes,
-        Ok(Err(CollectError::TooLong(_))) => {
+        Ok(Err(ReadFailure::TooLong)) => {
             return Err(Refusal::bad_gateway(format!(
                 "the answer is longer than {} bytes",
                 settings.answer
             )));
         }
-        Ok(Err(CollectError::Lost(_))) => {
+        Ok(Err(ReadFailure::Lost)) => {
             return Err(Refusal::bad_gateway("the answer did not arrive whole"));
         }
+        Ok(Err(ReadFailure::NoRoom(refusal))) => return Err(refusal),
         Err(_) => return Err(Refusal::timeout()),
     };
-    Document::parse(bytes, &settings.answer_bounds())
-        .map_err(|refusal| Refusal::bad_gateway(unreadable(&refusal)))
+    let parsed = offload::parse(bytes, &settings.answer_bounds()).await;
+    let document = parsed
+        .ok_or(Refusal::Internal)?
+        .map_err(|refusal| Refusal::bad_gateway(unreadable("the answer", &refusal)))?;
+    Ok((document, portion))
 }
 
-/// What is wrong with an answer's text, without quoting it.
-fn unreadable(refusal: &json_text::Refusal) -> String {
+/// What is wrong with the text of an answer or an event, without quoting it.
+fn unreadable(what: &str, refusal: &json_text::Refusal) -> String {
     match refusal.reason {
-        json_text::Reason::DuplicateKey(_) => "the answer has a key twice".into(),
-        _ => format!("the answer is not valid JSON: {}", refusal.reason),
+        json_text::Reason::DuplicateKey(_) => format!("{what} has a key twice"),
+        _ => format!("{what} is not valid JSON: {}", refusal.reason),
     }
 }

@@ -1,8 +1,8 @@
 //! The path of a call, which every posted message follows, whichever transport it arrived
 //! on.
 //!
-//! The caller is identified from headers alone, before the body is read (`identify`);
-//! everything else is in [`carry`].
+//! The caller is authenticated by headers alone, before the body is read
+//! (`authenticate`); everything else is in [`carry`].
 
 use std::sync::Arc;
 
@@ -15,35 +15,52 @@ use sluice_wire::{
 
 use crate::{
     answer::relay,
+    assess::look_up_tools,
     body::ClientBody,
+    decide::{Decided, decide, decide_apart, may_take_long},
     exchange::Exchange,
-    judge::{Route, judge},
-    outlive::{Ends, outlive},
-    protocol_version, receive,
+    outlive::{Absence, Ends, outlive},
+    protocol_version,
+    receive::{self, RequestBody},
     refusal::Refusal,
-    reserve::reserve,
+    response,
     send::send,
     session::Session,
     settle::settle,
+    shares::Turn,
     subscriptions,
 };
 
 /// Answers a message given as bytes. A legacy client that disconnects has not cancelled
 /// its request, so the request is finished anyway.
-pub(crate) async fn post(exchange: Exchange, bytes: Vec<u8>) -> Response<ClientBody> {
+///
+/// This is no `async fn`, so that the large future of the answer is moved only once, into its box.
+pub(crate) fn post(
+    exchange: Exchange,
+    body: RequestBody,
+) -> impl Future<Output = Response<ClientBody>> + Send {
     let ends = Ends::of(&exchange.headers);
+    let absence = Absence::new(&exchange.gateway, &exchange.holder);
     let answering = async move {
-        match receive::parse(&exchange.gateway.settings.bounds, bytes) {
+        let RequestBody { bytes, portion } = body;
+        let answer = match receive::parse(&exchange.gateway.settings.bounds, bytes) {
             Ok(document) => answer(exchange, document).await,
             Err(refusal) => refusal.respond(None),
-        }
+        };
+        drop(portion);
+        answer
     };
-    outlive(ends, answering).await
+    outlive(ends, absence, answering)
 }
 
 /// Answers a message that is already parsed.
 pub(crate) async fn answer(exchange: Exchange, document: Document) -> Response<ClientBody> {
-    let carried = carry(exchange, &document).await;
+    if may_take_long(&exchange, &document) {
+        let document = Arc::new(document);
+        let carried = Box::pin(carry(exchange, &document, Some(&document))).await;
+        return carried.unwrap_or_else(|refusal| refusal.respond(answer_id(&document).as_ref()));
+    }
+    let carried = carry(exchange, &document, None).await;
     carried.unwrap_or_else(|refusal| refusal.respond(answer_id(&document).as_ref()))
 }
 
@@ -51,27 +68,50 @@ pub(crate) async fn answer(exchange: Exchange, document: Document) -> Response<C
 ///
 /// 1. `read` takes the one message in the document.
 /// 2. `identify` determines its protocol version and its session; the grant is known already.
-/// 3. `judge` decides on it and edits it. Nothing is written.
+/// 3. `judge` decides on it and edits it. It does no I/O: the tool definitions that the
+///    decision may depend on are looked up before. If that may take long, it is done on
+///    another thread, together with step 4; the document is then `shared`.
 /// 4. `reserve` charges and records the decision. Only it makes a `Permitted` request.
 /// 5. `send` takes nothing but a `Permitted` request.
 /// 6. `relay` checks and filters the answer.
 /// 7. `settle` records how it ended; if the answer streams, the stream does so at its end.
-async fn carry(exchange: Exchange, document: &Document) -> Result<Response<ClientBody>, Refusal> {
+///
+/// After `judge`, a message may take another way: a subscription joins the one that clients of
+/// the server share; a list that the policy denies entirely is answered here; a message that has
+/// no effect (a late answer, say) is accepted and dropped.
+async fn carry(
+    exchange: Exchange,
+    document: &Document,
+    shared: Option<&Arc<Document>>,
+) -> Result<Response<ClientBody>, Refusal> {
     let message = read(document)?;
     let exchange = Arc::new(identify(exchange, &message)?);
-    let judged = match judge(&exchange, document, message).await? {
-        Route::Decided(judged) => judged,
-        Route::Subscribe(id) => {
+    // Answers and notifications are never refused: a call may wait for them.
+    let turn = matches!(message, Message::Request { .. }).then(|| Turn::take(&exchange));
+    let turn = turn.transpose()?;
+    let tools = look_up_tools(&exchange, &message).await;
+    let decided = match shared {
+        Some(shared) => Box::pin(decide_apart(&exchange, shared, tools)).await?,
+        None => decide(&exchange, document, message, tools).await?,
+    };
+    let permitted = match decided {
+        Decided::Permitted(permitted) => permitted,
+        Decided::Subscribe(id) => {
             return Box::pin(subscriptions::listen(&exchange, document, &id)).await;
         }
+        Decided::Answered { id, result } => return Ok(response::result(Some(&id), &result)),
+        Decided::Ignored => return Ok(response::empty_accepted()),
     };
-    let permitted = reserve(&exchange, judged).await?;
     let (exchange, answered) = send(&exchange, permitted).await?;
     let relayed = relay(&exchange, answered).await;
-    settle(relayed)
+    let response = settle(relayed)?;
+    Ok(match turn {
+        Some(turn) => response.map(|body| body.hold(turn)),
+        None => response,
+    })
 }
 
-fn read(document: &Document) -> Result<Message<'_>, Refusal> {
+pub(crate) fn read(document: &Document) -> Result<Message<'_>, Refusal> {
     Message::read(document).map_err(|error| Refusal::Request(error.to_string()))
 }
 

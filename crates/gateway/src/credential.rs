@@ -1,7 +1,8 @@
-//! The headers configured for a server, such as its API key: parsed here into a
-//! credential, and added here to every request that `link` sends.
+//! The headers configured for a server, such as its API key, parsed into a credential.
+//! [`Link::send`](crate::link::Link::send) adds it to clients' requests, `assess::fetch` to the
+//! gateway's own.
 //!
-//! A client's own credential never becomes one of these: `identify` reads it, and
+//! A client's own credential never becomes one of these: `authenticate` reads it, and
 //! nothing passes it on.
 
 use std::fmt;
@@ -31,7 +32,7 @@ impl Credential {
         };
         for (name, value) in declared {
             let parsed = HeaderName::try_from(name.as_str())
-                .map_err(|_| format!("`{name}` is no header name"))?;
+                .map_err(|_| format!("`{name}` is not a valid header name"))?;
             let mut value = HeaderValue::try_from(value.expose()).map_err(|_| {
                 format!("the value of header `{name}` has characters that no header can carry")
             })?;

@@ -1,18 +1,18 @@
-//! A client's request while it is handled: the grant, the server, the policy and the
-//! session.
+//! The context of one client request: its grant, server, policy, session, protocol version
+//! and headers.
 
 use std::sync::Arc;
 
-use http::HeaderMap;
-use sluice_policy::{Facts, Mode, Policy, Timestamp, shows};
+use http::{HeaderMap, HeaderValue};
+use sluice_policy::{AccessDenial, AccessRequest, Facts, Policy, Timestamp, shows};
 use sluice_store::{Id, TokenHash, new_id};
 use sluice_wire::mcp::{Era, Revision};
 use tokio::time::Instant;
 
 use crate::{
+    authenticate::Caller,
     gateway::Inner,
     grants::Holder,
-    identify::Caller,
     session::Session,
     snapshot::{InForce, ServerState},
 };
@@ -28,6 +28,11 @@ pub(crate) struct Exchange {
     pub(crate) session: Option<Session>,
     pub(crate) revision: Revision,
     pub(crate) headers: HeaderMap,
+    /// Whether it is a part of a message to all servers, which has the grant's share already,
+    /// and seals the ids of events itself.
+    pub(crate) is_part: bool,
+    /// The server's own id of the event after which a stream is resumed.
+    pub(crate) resumes_after: Option<HeaderValue>,
     /// The hash of the caller's token; `None` for anonymous callers.
     pub(crate) token: Option<TokenHash>,
     /// The id that links the decision, its outcome and the log lines.
@@ -73,6 +78,8 @@ impl Exchange {
             session: None,
             revision: Revision::UNSAID,
             headers,
+            is_part: false,
+            resumes_after: None,
             token,
             request: new_id(at),
             at,
@@ -104,6 +111,8 @@ impl Exchange {
             session: self.session.clone(),
             revision: self.revision,
             headers: HeaderMap::new(),
+            is_part: self.is_part,
+            resumes_after: self.resumes_after.clone(),
             token: self.token,
             request: self.request,
             at: now,
@@ -130,15 +139,17 @@ impl Exchange {
         self.policy.as_ref().map(|in_force| &in_force.policy)
     }
 
-    /// Whether the policy is in shadow mode: it records denials but does not enforce
-    /// them.
-    pub(crate) fn is_shadow(&self) -> bool {
-        self.rules().is_some_and(|policy| policy.mode() == Mode::Shadow)
+    /// Asks the policy about something that is not a tool call.
+    pub(crate) fn check_access(&self, request: AccessRequest<'_>) -> Result<(), AccessDenial> {
+        match self.rules() {
+            Some(policy) => policy.check_access(request),
+            None => Err(AccessDenial { rule: "(no policy)".into(), in_shadow: false }),
+        }
     }
 
-    /// Whether the policy permits something, or is in shadow mode.
-    pub(crate) fn lets_pass(&self, permits: impl Fn(&Policy) -> bool) -> bool {
-        self.is_shadow() || self.rules().is_some_and(permits)
+    /// Whether the policy permits something, or only policies in shadow mode deny it.
+    pub(crate) fn lets_pass(&self, request: AccessRequest<'_>) -> bool {
+        self.check_access(request).err().is_none_or(|denial| denial.in_shadow)
     }
 
     pub(crate) fn is_modern(&self) -> bool {

@@ -1,13 +1,21 @@
 //! The active grants, found by token without a lock.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc,
+        atomic::{AtomicI64, Ordering},
+    },
+};
 
 use arc_swap::ArcSwap;
 use sluice_policy::Timestamp;
 use sluice_store::{Grant, GrantRef, Name, TokenHash};
 
+use crate::shares::OwnUsage;
+
 /// A caller: a grant, or an anonymous caller where that is allowed.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug)]
 pub(crate) struct Holder {
     pub(crate) reference: GrantRef,
     pub(crate) principal: Option<Arc<str>>,
@@ -15,6 +23,23 @@ pub(crate) struct Holder {
     pub(crate) policy: Name,
     pub(crate) expires_at: Option<Timestamp>,
     pub(crate) is_revoked: bool,
+    pub(crate) usage: OwnUsage,
+    last_use: LastUse,
+}
+
+/// When a token was last used, in milliseconds, unless that was taken to be stored: then zero.
+#[derive(Debug, Default)]
+struct LastUse(AtomicI64);
+
+impl LastUse {
+    fn note(&self, at: Timestamp) {
+        self.0.store(at.as_millis(), Ordering::Relaxed);
+    }
+
+    fn take(&self) -> Option<Timestamp> {
+        let at = self.0.swap(0, Ordering::Relaxed);
+        (at != 0).then(|| Timestamp::from_millis(at))
+    }
 }
 
 impl Holder {
@@ -29,7 +54,18 @@ impl Holder {
             policy: grant.policy.clone(),
             expires_at: grant.expires_at,
             is_revoked: grant.revoked_at.is_some(),
+            last_use: LastUse::default(),
+            usage: OwnUsage::default(),
         }
+    }
+
+    /// The holder that follows `before` when its grant has changed.
+    fn succeed(grant: &Grant, before: Option<&Arc<Holder>>) -> Arc<Holder> {
+        let holder = Holder::of(grant);
+        if let Some(at) = before.and_then(|before| before.last_use.take()) {
+            holder.last_use.note(at);
+        }
+        Arc::new(holder)
     }
 
     /// Anonymous callers of `server`, without a token.
@@ -42,6 +78,8 @@ impl Holder {
             policy: policy.clone(),
             expires_at: None,
             is_revoked: false,
+            last_use: LastUse::default(),
+            usage: OwnUsage::default(),
         }
     }
 
@@ -54,6 +92,11 @@ impl Holder {
 
     pub(crate) fn id(&self) -> &str {
         &self.reference.id
+    }
+
+    /// Notes that the grant was used.
+    pub(crate) fn note_use(&self, at: Timestamp) {
+        self.last_use.note(at);
     }
 
     /// Whether the grant is valid at this time.
@@ -93,7 +136,7 @@ impl Grants {
         let mut shards = vec![Shard::new(); self.shards.len()];
         for (token, grant) in grants {
             if let Some(shard) = shards.get_mut(usize::from(token.shard())) {
-                shard.insert(*token, Arc::new(Holder::of(grant)));
+                shard.insert(*token, Holder::succeed(grant, self.find(token).as_ref()));
             }
         }
         for (place, shard) in self.shards.iter().zip(shards) {
@@ -109,13 +152,22 @@ impl Grants {
         }
     }
 
+    /// The ids of the grants that were used since the last time, and when.
+    pub(crate) fn take_uses(&self) -> Vec<(String, Timestamp)> {
+        let take =
+            |holder: &Arc<Holder>| holder.last_use.take().map(|at| (holder.id().to_owned(), at));
+        let of_shard =
+            |shard: &ArcSwap<Shard>| -> Vec<_> { shard.load().values().filter_map(take).collect() };
+        self.shards.iter().flat_map(of_shard).collect()
+    }
+
     /// Adds or replaces the grant of a token, or removes it.
     pub(crate) fn set(&self, token: &TokenHash, grant: Option<&Grant>) {
         let Some(place) = self.shards.get(usize::from(token.shard())) else { return };
         place.rcu(|shard| {
             let mut shard = Shard::clone(shard);
             match grant {
-                Some(grant) => shard.insert(*token, Arc::new(Holder::of(grant))),
+                Some(grant) => shard.insert(*token, Holder::succeed(grant, shard.get(token))),
                 None => shard.remove(token),
             };
             shard

@@ -1,9 +1,9 @@
-//! Judging one message: which class its method belongs to, what the policy engine
-//! (`sluice_policy::judge`) decides on it, and what is changed in it before it is sent.
+//! Judging one message: the class of its method, the decision of the policy engine
+//! (`sluice_policy::judge`), and the edits to make before it is sent.
 //!
-//! Nothing is recorded, charged or sent here: `reserve` makes the decision take effect,
-//! and is where limits are checked against the counters. The only request that may go
-//! to a server is for the list of its tools, if the decision depends on it.
+//! This does no I/O and never waits: `carry` passes in what a decision depends on, such as
+//! the server's tools, and nothing is recorded, charged or sent. `reserve` makes the decision take
+//! effect, and is where limits are checked against the counters.
 
 mod checks;
 mod edits;
@@ -12,7 +12,8 @@ mod request;
 use std::{borrow::Cow, sync::Arc};
 
 use bytes::Bytes;
-use sluice_policy::Decision;
+use sluice_http::Lease;
+use sluice_policy::{AccessDenial, AccessRequest, Decision};
 use sluice_wire::{
     edit::Edits,
     json::{Document, Value},
@@ -20,6 +21,7 @@ use sluice_wire::{
     rpc::{Id, Message},
 };
 
+pub(crate) use self::checks::called_tool;
 use self::request::Request;
 use crate::{
     answer::{Expected, open_request_id},
@@ -36,6 +38,10 @@ pub(crate) enum Route<'a> {
     Decided(Box<Judged<'a>>),
     /// Joined to the subscription that clients of the server share; holds the request id.
     Subscribe(Id),
+    /// Answered with this result, as JSON; the server is not asked.
+    Answered { id: Id, result: String },
+    /// Accepted, but not forwarded: a message that needs no answer and has no effect.
+    Ignored,
 }
 
 /// A message in the form in which it is sent, with the decision on it.
@@ -64,6 +70,8 @@ pub(crate) struct Outgoing {
     pub(crate) expected: Option<Expected>,
     /// Whether it leaves state in the session that a new session would not have.
     pub(crate) is_lasting: bool,
+    /// Held at the server as long as what it begins there.
+    pub(crate) lease: Option<Lease>,
 }
 
 /// The decision, and what it is based on.
@@ -82,18 +90,34 @@ pub(crate) enum Ruling<'a> {
     Tool(ToolRuling<'a>),
 }
 
+impl Ruling<'_> {
+    /// Whether the message is refused whatever the limits say, so that nothing is sent. A call
+    /// that waits for approval is not: it is to be sent later.
+    fn is_refused(&self) -> bool {
+        match self {
+            Ruling::Open => false,
+            Ruling::Access(access) => {
+                access.denial.as_ref().is_some_and(|denial| !denial.in_shadow)
+            }
+            Ruling::LookAlike { .. } => true,
+            Ruling::Tool(ruling) => match &ruling.decision {
+                Decision::Deny(_) => true,
+                Decision::Hold(_) | Decision::Allow(_) => false,
+            },
+        }
+    }
+}
+
 /// A policy's decision on a request that is not a tool call.
 #[derive(Debug)]
 pub(crate) struct Access<'a> {
     pub(crate) method: Cow<'static, str>,
     /// The target, for people to read.
     pub(crate) target: &'a str,
-    pub(crate) rule: &'static str,
-    pub(crate) is_permitted: bool,
+    /// `None` if it is permitted.
+    pub(crate) denial: Option<AccessDenial>,
     /// The refusal that the client gets instead of the usual denial.
     pub(crate) refused_as: Option<Refusal>,
-    /// Whether it is refused in shadow mode too.
-    pub(crate) refuses_in_shadow: bool,
 }
 
 /// A policy's decision on a tool call.
@@ -114,19 +138,21 @@ pub(crate) struct ToolCall<'a> {
     pub(crate) arguments: Option<Value<'a>>,
 }
 
-/// Judges a message. An answer that the gateway gives in the server's place is a
-/// `Refusal` too.
-pub(crate) async fn judge<'a>(
+/// Judges a message. `tools` is the list of the server's tools, if the message calls one and
+/// the decision may depend on it.
+pub(crate) fn judge<'a>(
     exchange: &'a Arc<Exchange>,
     document: &'a Document,
     message: Message<'a>,
+    tools: Option<Arc<ToolList>>,
 ) -> Result<Route<'a>, Refusal> {
     match message {
         Message::Request { id, method, params } => {
-            let request = Request { exchange, document, id, params };
-            request.judge(method).await
+            Request { exchange, document, id, params, tools }.judge(method)
         }
-        Message::Notification { method, .. } => notification(exchange, document, method),
+        Message::Notification { method, params } => {
+            notification(exchange, document, method, params)
+        }
         Message::Response { id, .. } => reply(exchange, document, &id),
         Message::Failure { id, .. } => {
             let id =
@@ -172,14 +198,11 @@ fn unknown_method<'a>(
     if Method::resembles_known(method) {
         return Ruling::LookAlike { method, refusal };
     }
-    let is_permitted = exchange.rules().is_some_and(|policy| policy.permits_unknown_method(method));
     Ruling::Access(Access {
         method: shorten(method, 128).into_owned().into(),
         target: method,
-        rule: "/methods",
-        is_permitted,
+        denial: exchange.check_access(AccessRequest::UnknownMethod(method)).err(),
         refused_as: Some(refusal),
-        refuses_in_shadow: false,
     })
 }
 
@@ -187,6 +210,7 @@ fn notification<'a>(
     exchange: &Exchange,
     document: &Document,
     method: &'a str,
+    params: Option<Value<'a>>,
 ) -> Result<Route<'a>, Refusal> {
     let ruling = match Method::find(method, exchange.revision) {
         None => unknown_method(exchange, method, unknown_notification(exchange, method)),
@@ -195,21 +219,22 @@ fn notification<'a>(
         Some(Method { name: "notifications/cancelled" | "notifications/progress", .. })
             if exchange.session.is_none() =>
         {
-            return Err(Refusal::Ignored);
+            return Ok(Route::Ignored);
         }
         Some(known) if is_open(known.class) => Ruling::Open,
         Some(_) => return Err(Refusal::Internal),
     };
+    checks::check_headers(exchange, method, params, &ruling)?;
     let mirrors = exchange.is_modern().then(|| (method.to_owned(), None));
     let request = Outgoing { mirrors, ..post(document, None) };
     Ok(Route::Decided(Box::new(Judged { request, ruling })))
 }
 
-/// The refusal of a message without an id whose method is unknown. Unknown notifications
-/// are ignored; any other method was meant as a request.
+/// The refusal of a message without an id whose method is unknown. A notification is never
+/// answered with an error; any other method was meant as a request.
 fn unknown_notification(exchange: &Exchange, method: &str) -> Option<Refusal> {
     if is_notification(method) {
-        return Some(Refusal::Ignored);
+        return Some(Refusal::DeniedNotification);
     }
     (!exchange.is_modern()).then(|| needs_id(&shorten(method, 128)))
 }
@@ -227,7 +252,7 @@ pub(crate) fn needs_id(method: &str) -> Refusal {
 /// session is ignored, as the protocol requires.
 fn reply<'a>(exchange: &Exchange, document: &Document, id: &Id) -> Result<Route<'a>, Refusal> {
     let own = open_request_id(exchange, id).filter(|_| !exchange.is_modern());
-    let own = own.ok_or(Refusal::Ignored)?;
+    let Some(own) = own else { return Ok(Route::Ignored) };
     let mut edits = Edits::new(document);
     edits.replace(document.root().get("id").ok_or(Refusal::Internal)?, own);
     let request = post(document, Some(edits.finish()));

@@ -3,6 +3,9 @@
 //!
 //! A message follows the same path as on every other transport (`call`); only its answer is
 //! delivered differently.
+//!
+//! The clients are in no `ExpiringMap`: an entry lives exactly as long as its stream, and the
+//! limit on open connections bounds their number.
 
 mod follow;
 mod message;
@@ -25,11 +28,14 @@ use tokio::sync::{Notify, Semaphore, mpsc};
 
 use crate::{
     body::{ClientBody, Cut},
-    connections::Slot,
+    budget::Budget,
+    gateway::Inner,
+    grants::Holder,
     refusal::Refusal,
     response,
     seal::Purpose,
-    stream::{KEEP_ALIVE, WAITING, accepts_events, hand_over, list_changed},
+    session_stream::{KEEP_ALIVE, WAITING, accepts_events, list_changed, pass_on},
+    shares::StreamPlace,
 };
 use target::{Target, Watch};
 
@@ -53,6 +59,9 @@ pub(crate) struct Clients {
 pub(crate) struct Client {
     /// Sends to the client's stream.
     pub(crate) sender: mpsc::Sender<Bytes>,
+    /// What its queued messages may take.
+    bytes: Budget,
+    grant: Arc<str>,
     pub(crate) room: Arc<Semaphore>,
     agreed: Mutex<Agreed>,
     /// Ids, as JSON, of requests that the client cancelled and that are still in
@@ -88,11 +97,18 @@ impl Clients {
 }
 
 impl Client {
-    /// A client that is sent messages through `sender` and may have `room` requests in
-    /// progress.
-    pub(crate) fn new(sender: mpsc::Sender<Bytes>, room: usize) -> Client {
+    /// A client of a grant that is sent messages through `sender` and may have `room`
+    /// requests in progress.
+    pub(crate) fn new(
+        gateway: &Inner,
+        holder: &Holder,
+        sender: mpsc::Sender<Bytes>,
+        room: usize,
+    ) -> Client {
         Client {
             sender,
+            bytes: gateway.bytes.clone(),
+            grant: Arc::clone(&holder.reference.id),
             room: Arc::new(Semaphore::new(room)),
             agreed: Mutex::default(),
             cancelled: Mutex::default(),
@@ -100,9 +116,12 @@ impl Client {
         }
     }
 
-    /// Sends a message to the client, if it is still connected.
-    pub(crate) async fn say(&self, message: Bytes) {
+    /// Sends a message to the client, if it is still connected. Fails if the client has
+    /// left too many bytes unread.
+    pub(crate) async fn say(&self, message: Bytes) -> Result<(), Refusal> {
+        let message = self.bytes.hold(&self.grant, message)?;
         let _ = self.sender.send(message).await;
+        Ok(())
     }
 
     /// Passes on the messages in a piece of a stream; `None` if the client is gone.
@@ -114,7 +133,8 @@ impl Client {
             .push(piece, |event| messages.extend(event.into_message()))
             .ok()?;
         for message in messages {
-            self.sender.send(encode_event(&message)).await.ok()?;
+            let message = self.bytes.hold(&self.grant, encode_event(&message)).ok()?;
+            self.sender.send(message).await.ok()?;
         }
         Some(())
     }
@@ -162,7 +182,7 @@ pub(crate) fn open(target: impl Into<Target>) -> Result<Response<ClientBody>, Re
         return Err(Refusal::NotAcceptable);
     }
     let gateway = Arc::clone(target.gateway());
-    let slot = gateway.connections.acquire()?;
+    let place = StreamPlace::take_connected(&gateway, target.holder())?;
     // The headers of the request are no longer needed, and there may be many streams.
     *target.headers_mut() = HeaderMap::new();
     let id = new_id(target.at()).to_string();
@@ -171,17 +191,17 @@ pub(crate) fn open(target: impl Into<Target>) -> Result<Response<ClientBody>, Re
     let path = target.messages_path();
     let first = format!("event: endpoint\ndata: {path}?session={sealed}\n\n");
     let (sender, messages) = mpsc::channel(WAITING);
-    let client = Arc::new(Client::new(sender, MOST_REQUESTS));
+    let client = Arc::new(Client::new(&gateway, target.holder(), sender, MOST_REQUESTS));
     let target = target.drop_servers();
     let connected = Connected { id: id.into(), target, client: Arc::clone(&client) };
     gateway.sessions.legacy_clients.lock().insert(connected.id.clone(), client);
     let (body, receiver) = mpsc::channel(WAITING);
     tokio::spawn(async move {
         if body.send(Ok(first.into())).await.is_ok() {
-            connected.run(messages, &body, slot).await;
+            connected.run(messages, &body, place).await;
         }
     });
-    Ok(response::event_stream(ClientBody::channel(receiver)))
+    Ok(response::event_stream(ClientBody::standing(receiver)))
 }
 
 /// A client while its stream is open. When this is dropped, the client can no longer be
@@ -197,8 +217,9 @@ impl Connected {
         self,
         mut messages: mpsc::Receiver<Bytes>,
         body: &mpsc::Sender<Result<Bytes, Cut>>,
-        slot: Slot,
+        place: StreamPlace,
     ) {
+        let unread = self.target.gateway().settings.times.unread;
         let mut watch = Watch::new(&self.target);
         loop {
             let send = tokio::select! {
@@ -211,17 +232,17 @@ impl Connected {
                 () = self.client.ended.notified() => break,
                 () = body.closed() => break,
             };
-            if !hand_over(body, send).await {
+            if !pass_on(body, send, unread).await {
                 break;
             }
         }
         // Messages that were queued before the end are still delivered.
         while let Ok(message) = messages.try_recv() {
-            if !hand_over(body, Some(Ok(message))).await {
+            if !pass_on(body, Some(Ok(message)), unread).await {
                 break;
             }
         }
-        drop(slot);
+        drop(place);
     }
 }
 

@@ -1,9 +1,9 @@
-//! The current configuration: servers, policies and grants, and notification of its
-//! changes.
+//! Holds the current snapshot and the grants, swaps them, and notifies watchers of changes.
 
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
+use sluice_policy::Timestamp;
 use sluice_store::{Grant, TokenHash};
 use tokio::sync::watch;
 
@@ -92,9 +92,23 @@ impl LiveConfig {
         holder.servers.iter().filter_map(|name| snapshot.server(name.as_str()).cloned()).collect()
     }
 
+    /// How many secrets were removed from the answers of each server.
+    pub(crate) fn count_masked(&self) -> Vec<(Arc<str>, u64)> {
+        self.snapshot
+            .load()
+            .servers()
+            .map(|link| (Arc::clone(&link.name), link.count_masked()))
+            .collect()
+    }
+
     /// The grant a token belongs to, valid or not.
     pub(crate) fn grant(&self, token: &TokenHash) -> Option<Arc<Holder>> {
         self.grants.find(token)
+    }
+
+    /// The grants that were used since the last time, and when.
+    pub(crate) fn take_uses(&self) -> Vec<(String, Timestamp)> {
+        self.grants.take_uses()
     }
 
     /// Watches for changes from now on.

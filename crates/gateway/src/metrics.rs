@@ -1,8 +1,11 @@
 //! Metrics for Prometheus.
 
+mod evidence;
+mod labels;
+
 use std::{
     fmt::{self, Write as _},
-    sync::Arc,
+    sync::{Arc, atomic::Ordering},
 };
 
 use prometheus_client::{
@@ -18,6 +21,10 @@ use prometheus_client::{
 use sluice_policy::Timestamp;
 use sluice_store::{Outcome, Record, Store, UpstreamRef};
 
+use self::{
+    evidence::{HeadExportMetrics, LogSpaceMetrics, ScrubMetrics},
+    labels::LabelledMetrics,
+};
 use crate::exchange::Exchange;
 
 /// A label that several series share.
@@ -43,6 +50,16 @@ struct OfServer {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct OfBound {
+    bound: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct OfResult {
+    result: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct OfVersion {
     version: Label,
 }
@@ -52,6 +69,7 @@ struct OfVersion {
 pub(crate) struct Metrics {
     registry: Registry,
     decisions: Family<Decision, Counter>,
+    labelled: LabelledMetrics,
     unauthenticated: Counter,
     deciding: Histogram,
     upstream: Family<OfServer, Histogram, fn() -> Histogram>,
@@ -59,9 +77,18 @@ pub(crate) struct Metrics {
     in_flight: Gauge,
     open: Gauge,
     sessions: Counter,
+    bounds: Family<OfBound, Counter>,
     store_queue: Gauge,
     store_healthy: Gauge,
+    log_space: LogSpaceMetrics,
+    scrub: ScrubMetrics,
+    pub(crate) exports: HeadExportMetrics,
+    clock_ahead: Gauge,
     approvals: Counter,
+    approvals_expired: Counter,
+    approvals_pending: Gauge,
+    reloads: Family<OfResult, Counter>,
+    masked: Family<OfServer, Counter>,
     config: Family<OfVersion, Gauge>,
     reload_ok: Gauge,
     reload_time: Gauge,
@@ -79,6 +106,7 @@ impl Default for Metrics {
         let mut metrics = Metrics {
             registry: Registry::with_prefix("sluice"),
             decisions: Family::default(),
+            labelled: LabelledMetrics::default(),
             unauthenticated: Counter::default(),
             deciding: latencies(),
             upstream: Family::new_with_constructor(latencies),
@@ -86,9 +114,18 @@ impl Default for Metrics {
             in_flight: Gauge::default(),
             open: Gauge::default(),
             sessions: Counter::default(),
+            bounds: Family::default(),
             store_queue: Gauge::default(),
             store_healthy: Gauge::default(),
+            log_space: LogSpaceMetrics::default(),
+            scrub: ScrubMetrics::default(),
+            exports: HeadExportMetrics::default(),
+            clock_ahead: Gauge::default(),
             approvals: Counter::default(),
+            approvals_expired: Counter::default(),
+            approvals_pending: Gauge::default(),
+            reloads: Family::default(),
+            masked: Family::default(),
             config: Family::default(),
             reload_ok: Gauge::default(),
             reload_time: Gauge::default(),
@@ -137,6 +174,34 @@ impl Metrics {
         registry.register("open_streams", "Connections and streams of clients", self.open.clone());
         registry.register("sessions", "Sessions begun", self.sessions.clone());
         registry.register(
+            "bound_refusals",
+            "Requests refused because their grant or server was at this bound",
+            self.bounds.clone(),
+        );
+        self.labelled.register(registry);
+        registry.register("approvals_requested", "Calls held for a human", self.approvals.clone());
+        registry.register(
+            "approvals_expired",
+            "Held calls whose time was over",
+            self.approvals_expired.clone(),
+        );
+        registry.register(
+            "approvals_pending",
+            "Held calls that wait for a human, as of the last few seconds",
+            self.approvals_pending.clone(),
+        );
+        registry.register(
+            "secrets_masked",
+            "Secrets of a server that were removed from its answers",
+            self.masked.clone(),
+        );
+        self.register_store();
+        self.register_config();
+    }
+
+    fn register_store(&mut self) {
+        let registry = &mut self.registry;
+        registry.register(
             "store_queue",
             "Writes that wait for the store",
             self.store_queue.clone(),
@@ -146,8 +211,14 @@ impl Metrics {
             "Whether the store's last write went well",
             self.store_healthy.clone(),
         );
-        registry.register("approvals_requested", "Calls held for a human", self.approvals.clone());
-        self.register_config();
+        self.log_space.register(registry);
+        self.scrub.register(registry);
+        self.exports.register(registry);
+        registry.register(
+            "clock_ahead_seconds",
+            "How far the system clock has jumped, while it is not trusted",
+            self.clock_ahead.clone(),
+        );
     }
 
     fn register_config(&mut self) {
@@ -156,6 +227,11 @@ impl Metrics {
             "config_info",
             "The version of the configuration in force",
             self.config.clone(),
+        );
+        registry.register(
+            "config_reloads",
+            "Configurations that were put in force, also at start, and that were refused",
+            self.reloads.clone(),
         );
         registry.register(
             "config_last_reload_successful",
@@ -175,12 +251,20 @@ impl Metrics {
         self.config.clear();
         self.config.get_or_create(&OfVersion { version: Label(version.into()) }).set(1);
         self.reload_ok.set(1);
+        self.reloads.get_or_create(&OfResult { result: "applied" }).inc();
         self.reload_time.set(at.as_millis() / 1000);
     }
 
     /// A configuration could not be applied.
     pub(crate) fn note_configuration_refused(&self) {
         self.reload_ok.set(0);
+        self.reloads.get_or_create(&OfResult { result: "refused" }).inc();
+    }
+
+    /// Held calls have expired, and others still wait.
+    pub(crate) fn note_approvals(&self, expired: u64, pending: usize) {
+        self.approvals_expired.inc_by(expired);
+        self.approvals_pending.set(i64::try_from(pending).unwrap_or(i64::MAX));
     }
 
     /// A decision was made.
@@ -198,6 +282,7 @@ impl Metrics {
             outcome,
         };
         self.decisions.get_or_create(&decision).inc();
+        self.labelled.note_decision(record);
         self.deciding.observe(seconds(crate::settle::micros(exchange.started)));
         if record.outcome == Some(Outcome::Hold) {
             self.approvals.inc();
@@ -229,12 +314,30 @@ impl Metrics {
         }
     }
 
+    /// A forwarded request has failed because of its server.
+    pub(crate) fn note_upstream_error(&self, server: &Arc<str>, kind: &'static str) {
+        self.labelled.note_failure(server, kind);
+    }
+
+    /// How many secrets were removed from the answers of each server so far.
+    pub(crate) fn note_masked(&self, counts: Vec<(Arc<str>, u64)>) {
+        for (server, count) in counts {
+            let server = OfServer { server: Label(server) };
+            self.masked.get_or_create(&server).inner().store(count, Ordering::Relaxed);
+        }
+    }
+
     pub(crate) fn note_unauthenticated(&self) {
         self.unauthenticated.inc();
     }
 
     pub(crate) fn note_session(&self) {
         self.sessions.inc();
+    }
+
+    /// A request was refused, because its grant or its server is at this bound.
+    pub(crate) fn note_bound(&self, bound: &'static str) {
+        self.bounds.get_or_create(&OfBound { bound }).inc();
     }
 
     /// Counts a request as in flight until the returned value is dropped.
@@ -249,6 +352,9 @@ impl Metrics {
         let health = store.health();
         self.store_queue.set(i64::try_from(health.queued).unwrap_or(i64::MAX));
         self.store_healthy.set(i64::from(health.ok));
+        self.log_space.set(&health.log);
+        self.scrub.set(&health.scrub);
+        self.clock_ahead.set(health.clock_ahead.unwrap_or_default() / 1000);
         let mut text = String::new();
         // Writing to a string cannot fail.
         let _ = encode(&mut text, &self.registry);

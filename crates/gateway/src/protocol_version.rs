@@ -1,8 +1,9 @@
-//! The protocol version of a message, and the check that mirrored headers agree with the
-//! body.
+//! The protocol version of a message, and the check that headers which repeat the body
+//! (`Mcp-Method`, `Mcp-Name`) agree with it.
 //!
-//! The body is authoritative. A modern request whose headers disagree is refused; on
-//! legacy requests mirrored headers have no meaning and are not forwarded.
+//! The body is authoritative. A modern request whose headers disagree is refused, unless the
+//! policy denies it, which comes first; on legacy requests such headers have no meaning and
+//! are not forwarded.
 
 use http::{HeaderMap, header::AsHeaderName};
 use sluice_http::headers::{METHOD, NAME, REVISION};
@@ -13,7 +14,7 @@ use sluice_wire::{
 
 use crate::refusal::Refusal;
 
-/// The protocol version of a message; checks mirrored headers.
+/// The protocol version of a message.
 pub(crate) fn revision(
     headers: &HeaderMap,
     method: Option<&str>,
@@ -31,10 +32,7 @@ pub(crate) fn revision(
         return Err(mismatch("MCP-Protocol-Version", "the body's `_meta`"));
     }
     let known = Revision::from_name(version).filter(|revision| revision.era() == Era::Modern);
-    let revision =
-        known.ok_or_else(|| Refusal::UnsupportedVersion(version.chars().take(64).collect()))?;
-    check_mirrors(headers, method, params)?;
-    Ok(revision)
+    known.ok_or_else(|| Refusal::UnsupportedVersion(version.chars().take(64).collect()))
 }
 
 /// Checks that a modern request declares its client's capabilities, as each must. Servers
@@ -78,12 +76,15 @@ pub(crate) fn without_message(headers: &HeaderMap) -> Result<Revision, Refusal> 
     }
 }
 
-fn check_mirrors(
+/// Checks that the headers which repeat a modern message agree with it.
+///
+/// A message that the policy denies is not checked: the answer would show which names the
+/// policy lets pass, and the denial would not be recorded.
+pub(crate) fn check_mirrors(
     headers: &HeaderMap,
-    method: Option<&str>,
+    method: &str,
     params: Option<Value<'_>>,
 ) -> Result<(), Refusal> {
-    let Some(method) = method else { return Ok(()) };
     if decode_mirrored(headers, METHOD).as_deref() != Some(method) {
         return Err(mismatch("Mcp-Method", "`method`"));
     }
@@ -127,10 +128,10 @@ mod tests {
     use http::{HeaderMap, HeaderName, HeaderValue};
     use sluice_wire::{
         json::{Bounds, Document},
-        mcp::Revision,
+        mcp::{Era, Revision},
     };
 
-    use super::revision;
+    use super::{check_mirrors, revision};
     use crate::refusal::Refusal;
 
     fn headers(pairs: &[(&'static str, &str)]) -> HeaderMap {
@@ -145,7 +146,12 @@ mod tests {
 
     fn check(pairs: &[(&'static str, &str)], params: &str, expected: Result<Revision, i32>) {
         let document = Document::parse(params, &Bounds::default()).unwrap();
-        let found = revision(&headers(pairs), Some("tools/call"), Some(document.root()));
+        let (headers, root) = (headers(pairs), Some(document.root()));
+        let found = revision(&headers, Some("tools/call"), root).and_then(|revision| {
+            let is_modern = revision.era() == Era::Modern;
+            let checked = is_modern.then(|| check_mirrors(&headers, "tools/call", root));
+            checked.unwrap_or(Ok(())).map(|()| revision)
+        });
         let code = |refusal: Refusal| {
             let json = refusal.to_json(None);
             let code =

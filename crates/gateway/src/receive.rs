@@ -1,17 +1,16 @@
 //! Reading the body of a message: whole, within bounds, and only as JSON.
 
-use std::time::Duration;
-
 use http::{HeaderMap, header};
 use http_body::Body as _;
 use hyper::body::Incoming;
-use sluice_http::{CollectError, collect};
 use sluice_wire::json::{Bounds, Document, Reason};
 
-use crate::refusal::Refusal;
-
-/// How long a body may take, so that a slow sender cannot hold a connection.
-const BODY_TIMEOUT: Duration = Duration::from_mins(1);
+use crate::{
+    budget::{Portion, ReadFailure, collect},
+    gateway::Inner,
+    grants::Holder,
+    refusal::Refusal,
+};
 
 /// Refuses bodies that are not plain JSON.
 pub(crate) fn check_media_type(headers: &HeaderMap) -> Result<(), Refusal> {
@@ -36,18 +35,35 @@ pub(crate) fn check_media_type(headers: &HeaderMap) -> Result<(), Refusal> {
     }
 }
 
-/// Collects a body; refuses it as soon as it is too long.
-pub(crate) async fn body(bounds: &Bounds, body: Incoming) -> Result<Vec<u8>, Refusal> {
-    let most = bounds.bytes;
+/// The body of a request, with what it takes of the budget until it is dropped.
+#[derive(Debug)]
+pub(crate) struct RequestBody {
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) portion: Portion,
+}
+
+/// Collects a body; refuses it as soon as it is too long, or if other long messages leave
+/// it no room.
+pub(crate) async fn body(
+    gateway: &Inner,
+    holder: &Holder,
+    body: Incoming,
+) -> Result<RequestBody, Refusal> {
+    let settings = &gateway.settings;
+    let most = settings.bounds.bytes;
     if body.size_hint().lower() > most as u64 {
         return Err(Refusal::TooLarge(most));
     }
     let late = |_| Refusal::Request("the body did not arrive in time".into());
-    let collected = tokio::time::timeout(BODY_TIMEOUT, collect(body, most)).await.map_err(late)?;
-    collected.map_err(|error| match error {
-        CollectError::TooLong(_) => Refusal::TooLarge(most),
-        CollectError::Lost(_) => Refusal::Request("the body did not arrive whole".into()),
-    })
+    let mut portion = gateway.bytes.open(&holder.reference.id);
+    let collecting = collect(body, most, &mut portion);
+    let collected = tokio::time::timeout(settings.times.body, collecting).await.map_err(late)?;
+    let bytes = collected.map_err(|failure| match failure {
+        ReadFailure::TooLong => Refusal::TooLarge(most),
+        ReadFailure::Lost => Refusal::Request("the body did not arrive whole".into()),
+        ReadFailure::NoRoom(refusal) => refusal,
+    })?;
+    Ok(RequestBody { bytes, portion })
 }
 
 /// Reads the bytes as JSON, strictly.

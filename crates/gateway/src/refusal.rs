@@ -5,13 +5,14 @@
 //! protocol requires, and the last stderr lines of a command that failed to start.
 
 use http::{HeaderValue, Response, StatusCode, header};
+use sluice_store::StoreError;
 use sluice_wire::{
     edit::quote,
     mcp::{Revision, TASKS_EXTENSION},
     rpc::Id,
 };
 
-use crate::{body::ClientBody, response};
+use crate::{body::ClientBody, response, shares::Bound};
 
 /// Why a request is refused, by whose fault it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,6 +25,8 @@ pub(crate) enum Refusal {
         reason: &'static str,
         metadata: String,
     },
+    /// The request has come back to this gateway.
+    Loop,
     UnknownServer(String),
     NotGranted(String),
     MediaType(&'static str),
@@ -60,15 +63,20 @@ pub(crate) enum Refusal {
         message: String,
         decision: String,
     },
-    /// A denial that the client gets as a result, as JSON: a tool that is not called, or
-    /// a list that is empty because the policy denies all of it.
-    Result(String),
-    /// A message that needs no answer and is not forwarded.
-    Ignored,
+    /// The policy denies a tool call. Holds what the client gets in place of the tool's
+    /// result, as JSON: a result with `isError`, which the model sees.
+    DeniedCall(String),
+    /// The policy denies a notification. The client gets no error, as the protocol requires.
+    DeniedNotification,
     /// The gateway's own failures.
     Store,
-    Busy,
+    /// The audit log has no space for the record. Holds the bound.
+    NoSpace(String),
+    /// A bound is reached; the text names it.
+    Busy(&'static str),
     Internal,
+    /// The grant or the server is at a bound.
+    Bound(Bound),
     /// The upstream's failures.
     Upstream {
         reason: String,
@@ -85,6 +93,8 @@ pub(crate) enum Refusal {
 const UNAUTHORIZED: i32 = -31001;
 const FORBIDDEN: i32 = -31003;
 const NOT_FOUND: i32 = -31004;
+const LOOP: i32 = -31008;
+const TOO_MANY: i32 = -31029;
 pub(crate) const DENIED: i32 = -31010;
 
 impl Refusal {
@@ -95,8 +105,11 @@ impl Refusal {
 
     /// The upstream answered with an error status. A status about the request is passed
     /// on; one about the gateway's own credential would mislead a client.
-    pub(crate) fn answered_with(status: StatusCode) -> Refusal {
-        let reason = format!("the server answered with status {}", status.as_u16());
+    pub(crate) fn from_status(status: StatusCode) -> Refusal {
+        let reason = match status {
+            StatusCode::LOOP_DETECTED => "the server's URL leads back to this gateway".into(),
+            _ => format!("the server answered with status {}", status.as_u16()),
+        };
         let is_passed = status.is_client_error() && !matches!(status.as_u16(), 401 | 403 | 407);
         let status = if is_passed { status } else { StatusCode::BAD_GATEWAY };
         Refusal::Upstream { reason, status }
@@ -113,10 +126,23 @@ impl Refusal {
         Refusal::Upstream { reason, status: StatusCode::GATEWAY_TIMEOUT }
     }
 
+    /// The store did not take a record. A refusal of the store is for the caller; a failure is
+    /// for the log.
+    pub(crate) fn from_store(error: &StoreError, what: &str) -> Refusal {
+        if error.is_refusal() {
+            // The hint is for operators.
+            let text = error.to_string();
+            return Refusal::NoSpace(text.lines().next().unwrap_or_default().to_owned());
+        }
+        tracing::error!(%error, "{what}");
+        Refusal::Store
+    }
+
     fn status(&self) -> StatusCode {
         match self {
             Refusal::Host | Refusal::Origin | Refusal::NotGranted(_) => StatusCode::FORBIDDEN,
             Refusal::Token { .. } => StatusCode::UNAUTHORIZED,
+            Refusal::Loop => StatusCode::LOOP_DETECTED,
             Refusal::MediaType(_) => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             Refusal::TooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
             Refusal::Json(_)
@@ -133,11 +159,14 @@ impl Refusal {
             | Refusal::UnknownMethod { .. }
             | Refusal::Denied { .. }
             | Refusal::NoTask { .. }
-            | Refusal::Result(_) => StatusCode::OK,
-            Refusal::Ignored => StatusCode::ACCEPTED,
+            | Refusal::DeniedCall(_) => StatusCode::OK,
+            Refusal::DeniedNotification => StatusCode::ACCEPTED,
             Refusal::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
             Refusal::NotAcceptable => StatusCode::NOT_ACCEPTABLE,
-            Refusal::Store | Refusal::Busy => StatusCode::SERVICE_UNAVAILABLE,
+            Refusal::Bound(Bound { is_of_server: false, .. }) => StatusCode::TOO_MANY_REQUESTS,
+            Refusal::Store | Refusal::NoSpace(_) | Refusal::Busy(_) | Refusal::Bound(_) => {
+                StatusCode::SERVICE_UNAVAILABLE
+            }
             Refusal::Internal => StatusCode::INTERNAL_SERVER_ERROR,
             Refusal::Upstream { status, .. } | Refusal::Passed { status, .. } => *status,
         }
@@ -148,14 +177,18 @@ impl Refusal {
             Refusal::Token { .. } => UNAUTHORIZED,
             Refusal::Host | Refusal::Origin | Refusal::NotGranted(_) => FORBIDDEN,
             Refusal::UnknownServer(_) => NOT_FOUND,
-            Refusal::Denied { .. } | Refusal::NoTask { .. } | Refusal::Result(_) => DENIED,
+            Refusal::Loop => LOOP,
+            Refusal::Bound(_) => TOO_MANY,
+            Refusal::Denied { .. }
+            | Refusal::NoTask { .. }
+            | Refusal::DeniedCall(_)
+            | Refusal::DeniedNotification => DENIED,
             Refusal::Json(_) => -32700,
             Refusal::MediaType(_)
             | Refusal::TooLarge(_)
             | Refusal::Request(_)
             | Refusal::MethodNotAllowed
-            | Refusal::NotAcceptable
-            | Refusal::Ignored => -32600,
+            | Refusal::NotAcceptable => -32600,
             Refusal::UnknownMethod { .. } | Refusal::LegacyServer => -32601,
             Refusal::Params(_) | Refusal::Meta(_) => -32602,
             Refusal::HeaderMismatch(_) => -32020,
@@ -164,7 +197,8 @@ impl Refusal {
             // The code that SDKs of the legacy era send and expect.
             Refusal::Session => -32001,
             Refusal::Store
-            | Refusal::Busy
+            | Refusal::NoSpace(_)
+            | Refusal::Busy(_)
             | Refusal::Internal
             | Refusal::Upstream { .. }
             | Refusal::Passed { .. } => -32603,
@@ -178,6 +212,10 @@ impl Refusal {
                 "pages of this Origin may not call here; see `allowed_origins`".into()
             }
             Refusal::Token { reason, .. } | Refusal::MediaType(reason) => (*reason).into(),
+            Refusal::Loop => {
+                "this request came through this gateway already: the URL of a server leads back here"
+                    .into()
+            }
             Refusal::UnknownServer(name) => format!("there is no server `{name}` here"),
             Refusal::NotGranted(name) => format!("this grant does not include server `{name}`"),
             Refusal::TooLarge(most) => format!("the body is longer than {most} bytes"),
@@ -195,15 +233,16 @@ impl Refusal {
             Refusal::NotAcceptable => "accept `text/event-stream` here".into(),
             Refusal::Denied { message, .. } => format!("[POLICY DENIED] {message}"),
             Refusal::NoTask { message, .. } => message.clone(),
-            Refusal::Result(_) => "[POLICY DENIED]".into(),
-            Refusal::Ignored => "the message was ignored".into(),
+            Refusal::DeniedCall(_) | Refusal::DeniedNotification => "[POLICY DENIED]".into(),
             Refusal::Store => {
                 "the decision could not be recorded, so the request was not sent".into()
             }
-            Refusal::Busy => "too many connections: try again later".into(),
+            Refusal::NoSpace(bound) => format!("the request was not sent: {bound}"),
+            Refusal::Busy(bound) => format!("{bound}: try again later"),
+            Refusal::Bound(bound) => bound.message(),
             Refusal::Internal => "the gateway failed, and the request was not sent".into(),
             Refusal::Upstream { reason, .. } => format!("upstream: {reason}"),
-            Refusal::Passed { status, .. } => Refusal::answered_with(*status).message(),
+            Refusal::Passed { status, .. } => Refusal::from_status(*status).message(),
         }
     }
 
@@ -215,8 +254,13 @@ impl Refusal {
             Refusal::Upstream { .. } | Refusal::Passed { .. } => {
                 Some(r#"{"side":"upstream"}"#.into())
             }
-            Refusal::Store | Refusal::Busy | Refusal::Internal => {
-                Some(r#"{"side":"gateway"}"#.into())
+            Refusal::Store
+            | Refusal::NoSpace(_)
+            | Refusal::Busy(_)
+            | Refusal::Internal
+            | Refusal::Loop => Some(r#"{"side":"gateway"}"#.into()),
+            Refusal::Bound(Bound { name, most, .. }) => {
+                Some(format!(r#"{{"side":"gateway","bound":"{name}","most":{most}}}"#))
             }
             Refusal::TasksUndeclared => Some(format!(
                 r#"{{"requiredCapabilities":{{"extensions":{{"{TASKS_EXTENSION}":{{}}}}}}}}"#
@@ -247,8 +291,8 @@ impl Refusal {
     /// The whole HTTP response.
     pub(crate) fn respond(&self, id: Option<&Id>) -> Response<ClientBody> {
         let text = match self {
-            Refusal::Result(result) => return response::result(id, result),
-            Refusal::Ignored => return response::empty_accepted(),
+            Refusal::DeniedCall(result) => return response::result(id, result),
+            Refusal::DeniedNotification => return response::empty_accepted(),
             Refusal::Passed { text, .. } => text.clone(),
             _ => self.to_json(id),
         };
@@ -258,6 +302,11 @@ impl Refusal {
                 HeaderValue::try_from(format!("Bearer resource_metadata=\"{metadata}\""))
         {
             answer.headers_mut().insert(header::WWW_AUTHENTICATE, value);
+        }
+        if let Refusal::Bound(bound) = self
+            && let Some(seconds) = bound.retry_after()
+        {
+            answer.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
         }
         if matches!(self, Refusal::MethodNotAllowed) {
             answer

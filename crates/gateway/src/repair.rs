@@ -29,6 +29,7 @@ use crate::{
     send::{Answered, accept, forward},
     session::Session,
     settle::CallFailure,
+    shares::claim_lease,
 };
 
 pub(crate) use memory::Repairs;
@@ -175,7 +176,8 @@ async fn begin_again(
     let mut fresh = exchange.renew()?;
     fresh.session = None;
     let spoken = exchange.headers.get(REVISION);
-    let permitted = Permitted::initialize(introduction);
+    let lease = claim_lease(&fresh, "initialize", None).ok()?;
+    let permitted = Permitted::initialize(introduction, lease);
     let answer = forward(&fresh, permitted).await.ok()?.answer;
     let upstream = answer.headers().get(SESSION).cloned()?;
     let agreed = read_agreed_revision(&fresh, answer).await?;

@@ -1,14 +1,16 @@
-//! Makes a decision take effect: charges are reserved and the record is on disk before
-//! anything is sent. Only then is a `Permitted` request made.
+//! Applies a decision: charges are reserved and the audit record is committed before anything
+//! is sent. Only this module makes a `Permitted` request.
 //!
-//! A denial is recorded in the same way. A request that cannot be recorded is refused.
+//! A denial is recorded before it is answered. A request that cannot be recorded is refused.
 
-mod own;
+mod no_server;
+mod own_messages;
+mod server_request;
 mod tool;
-mod unserved;
 
 use std::{borrow::Cow, sync::Arc};
 
+use sluice_policy::AccessDenial;
 use sluice_store::{Kind, Outcome, Record, new_id};
 use sluice_wire::edit::quote;
 
@@ -16,17 +18,22 @@ use crate::{
     exchange::Exchange,
     judge::{Access, Judged, Outgoing, Ruling},
     refusal::Refusal,
-    settle::Settlement,
+    rounds::CallRounds,
+    settle::{Holds, Settlement},
 };
 
-pub(crate) use own::{INITIALIZED, Introduction};
-pub(crate) use unserved::{Unserved, refuse_unknown_tool, refuse_unserved};
+pub(crate) use no_server::{Unserved, refuse_unknown_tool, refuse_unserved};
+pub(crate) use own_messages::{INITIALIZED, Introduction};
+pub(crate) use server_request::{Asked, allow_server_request, deny_server_request};
+
+/// Messages are cut to this many characters in records.
+pub(crate) const LONGEST_MESSAGE: usize = 1024;
 
 /// A request that may be sent, exactly as it was judged, together with its settlement.
 ///
 /// INVARIANT: made only in this module: from a judged request that every policy allows,
 /// that a policy permits with the record on disk, or whose charges are reserved; and for
-/// the gateway's own messages, which are built here (`own`).
+/// the gateway's own messages, which are built here (`own_messages`).
 #[derive(Debug)]
 pub(crate) struct Permitted {
     request: Outgoing,
@@ -44,6 +51,12 @@ impl Permitted {
         self.settlement.as_mut()
     }
 
+    /// Follows the rounds of a request of a legacy client, which the bridge may repeat.
+    pub(crate) fn follow_rounds(&self, exchange: &Exchange) -> Option<Arc<CallRounds>> {
+        let settlement = self.settlement.as_ref().filter(|_| !exchange.is_modern())?;
+        Some(settlement.follow_rounds(exchange))
+    }
+
     /// Splits off the settlement; the request can then no longer be sent.
     pub(crate) fn into_parts(self) -> (Outgoing, Option<Settlement>) {
         (self.request, self.settlement)
@@ -58,7 +71,7 @@ pub(crate) async fn reserve(
     let (request, ruling) = judged.into_parts();
     let settlement = match ruling {
         Ruling::Open => None,
-        Ruling::Access(access) => Some(Box::pin(reserve_access(exchange, access)).await?),
+        Ruling::Access(access) => Some(Box::pin(record_access(exchange, access)).await?),
         Ruling::LookAlike { method, refusal } => {
             return Err(Box::pin(refuse_look_alike(exchange, method, refusal)).await);
         }
@@ -68,19 +81,20 @@ pub(crate) async fn reserve(
 }
 
 /// Records the decision on a request that is not a tool call.
-async fn reserve_access(exchange: &Exchange, access: Access<'_>) -> Result<Settlement, Refusal> {
+async fn record_access(exchange: &Exchange, access: Access<'_>) -> Result<Settlement, Refusal> {
     let mut record = new_record(exchange, access.method);
     if record.method.as_deref() != Some(access.target) {
         record.target = Some(shorten(access.target, 256).into_owned());
     }
-    if access.is_permitted {
+    let Some(denial) = access.denial else {
         record.outcome = Some(Outcome::Allow);
-        return reserve_nothing(exchange, record).await;
-    }
+        return record_uncharged(exchange, record).await;
+    };
     let message = denial_message(access.target);
-    deny(exchange, &mut record, access.rule, &message);
-    if exchange.is_shadow() && !access.refuses_in_shadow {
-        return reserve_nothing(exchange, record).await;
+    let in_shadow = denial.in_shadow;
+    deny(&mut record, denial, &message);
+    if in_shadow {
+        return record_uncharged(exchange, record).await;
     }
     let rule = record.rule.as_deref().unwrap_or_default();
     let decision = describe_decision(&record, Outcome::Deny, rule, &[]);
@@ -93,11 +107,10 @@ fn denial_message(target: &str) -> String {
 }
 
 /// Notes a denial in a record, or in shadow mode that it would have been denied.
-fn deny(exchange: &Exchange, record: &mut Record, rule: &'static str, message: &str) {
-    let rule = if exchange.policy.is_none() { "(no policy)" } else { rule };
-    record.rule = Some(rule.into());
-    record.message = Some(message.to_owned());
-    let outcome = if exchange.is_shadow() { Outcome::ShadowDeny } else { Outcome::Deny };
+fn deny(record: &mut Record, denial: AccessDenial, message: &str) {
+    let outcome = if denial.in_shadow { Outcome::ShadowDeny } else { Outcome::Deny };
+    record.rule = Some(denial.rule.into());
+    record.message = Some(shorten(message, LONGEST_MESSAGE).into_owned());
     record.outcome = Some(outcome);
 }
 
@@ -109,25 +122,10 @@ async fn refuse_look_alike(exchange: &Exchange, method: &str, refusal: Refusal) 
     write(exchange, record).await.err().unwrap_or(refusal)
 }
 
-/// Records that the policy denies a request of the server to its client. `Ok` in shadow
-/// mode, in which the request is passed on anyway.
-pub(crate) async fn deny_server_request(exchange: &Exchange, method: &str) -> Result<(), Refusal> {
-    let mut record = new_record(exchange, shorten_method(method));
-    if record.method.as_deref() != Some(method) {
-        record.target = Some(shorten(method, 256).into_owned());
-    }
-    let message = denial_message(method);
-    deny(exchange, &mut record, "/server_requests", &message);
-    let rule = record.rule.as_deref().unwrap_or_default();
-    let decision = describe_decision(&record, Outcome::Deny, rule, &[]);
-    write(exchange, record).await?;
-    if exchange.is_shadow() { Ok(()) } else { Err(Refusal::Denied { message, decision }) }
-}
-
 /// Records a decision that permits the request without charges.
-async fn reserve_nothing(exchange: &Exchange, record: Record) -> Result<Settlement, Refusal> {
+async fn record_uncharged(exchange: &Exchange, record: Record) -> Result<Settlement, Refusal> {
     write(exchange, record.clone()).await?;
-    Ok(Settlement::new(Arc::clone(&exchange.gateway), record, false, exchange.started))
+    Ok(Settlement::new(Arc::clone(&exchange.gateway), record, Holds::default(), exchange.started))
 }
 
 /// Reports a decision to the log and the metrics.
@@ -148,10 +146,12 @@ fn announce(exchange: &Exchange, record: &Record) {
 /// Writes a decision to disk. If that fails, the request is refused.
 async fn write(exchange: &Exchange, record: Record) -> Result<(), Refusal> {
     announce(exchange, &record);
-    exchange.gateway.store.append(record).await.map_err(|error| {
-        tracing::error!(%error, "a decision could not be recorded");
-        Refusal::Store
-    })
+    exchange
+        .gateway
+        .store
+        .append(record)
+        .await
+        .map_err(|error| Refusal::from_store(&error, "a decision could not be recorded"))
 }
 
 /// The record of a decision, with all fields that are known in advance.

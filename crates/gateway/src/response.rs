@@ -1,4 +1,5 @@
-//! Responses to clients that are not refusals; `refusal` makes those.
+//! Builds successful responses: JSON, empty ones, event streams. Errors are built by
+//! `refusal`.
 
 use http::{HeaderName, HeaderValue, Response, StatusCode, header};
 use sluice_http::headers::EVENT_STREAM;

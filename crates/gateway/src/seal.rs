@@ -1,8 +1,7 @@
-//! Sealed texts: values that clients carry for the gateway, so that it need not store
-//! them.
+//! Authenticated encryption of values that clients carry for the gateway (session, task
+//! and event ids, request state), so that it need not store them.
 //!
-//! A sealed text can be read and made only with the key, so replicas need to share only
-//! the key. Sealing the same parts always gives the same text.
+//! Any replica with the key can open them. Sealing the same parts always gives the same text.
 
 use data_encoding::BASE64URL_NOPAD;
 use ring::{
@@ -13,7 +12,7 @@ use sluice_store::Key;
 
 /// The purpose of a sealed text; a text sealed for another purpose does not open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Purpose {
+pub enum Purpose {
     /// A session: grant, server, our id, the upstream's id.
     Session,
     /// A session with all servers of a grant: grant, our id.
@@ -24,6 +23,10 @@ pub(crate) enum Purpose {
     ServerRequest,
     /// A task: grant, server, the upstream's id.
     Task,
+    /// An event of a stream: grant, server, session, the upstream's id.
+    Event,
+    /// Events of several servers at `/mcp`: grant, session, their servers and ids.
+    StackEvents,
     /// State of an unfinished request: grant, server, method, target, state.
     RequestState,
 }
@@ -36,13 +39,15 @@ impl Purpose {
             Purpose::LegacyStream => b"legacy stream",
             Purpose::ServerRequest => b"server request",
             Purpose::Task => b"task",
+            Purpose::Event => b"event",
+            Purpose::StackEvents => b"stack events",
             Purpose::RequestState => b"request state",
         }
     }
 }
 
 /// Seals and opens.
-pub(crate) struct Seal {
+pub struct Seal {
     key: LessSafeKey,
     nonces: hmac::Key,
 }
@@ -55,14 +60,14 @@ impl std::fmt::Debug for Seal {
 
 impl Seal {
     /// `None` only if the derived key does not have the length that the cipher needs.
-    pub(crate) fn new(key: &Key) -> Option<Seal> {
+    pub fn new(key: &Key) -> Option<Seal> {
         let cipher = UnboundKey::new(&AES_256_GCM, key.derive("seal").as_bytes()).ok()?;
         let nonces = hmac::Key::new(hmac::HMAC_SHA256, key.derive("seal nonces").as_bytes());
         Some(Seal { key: LessSafeKey::new(cipher), nonces })
     }
 
     /// Seals parts, of which only the last may contain a NUL. `None` if sealing fails.
-    pub(crate) fn seal(&self, purpose: Purpose, parts: &[&str]) -> Option<String> {
+    pub fn seal(&self, purpose: Purpose, parts: &[&str]) -> Option<String> {
         let mut text = parts.join("\0").into_bytes();
         // The nonce depends on the whole text, so no two different texts share a nonce.
         let mut context = hmac::Context::with_key(&self.nonces);
@@ -79,11 +84,7 @@ impl Seal {
     }
 
     /// Opens a text that was sealed from exactly `N` parts.
-    pub(crate) fn open<const N: usize>(
-        &self,
-        purpose: Purpose,
-        sealed: &str,
-    ) -> Option<[String; N]> {
+    pub fn open<const N: usize>(&self, purpose: Purpose, sealed: &str) -> Option<[String; N]> {
         let mut bytes = BASE64URL_NOPAD.decode(sealed.as_bytes()).ok()?;
         let (nonce, rest) = bytes.split_first_chunk_mut::<NONCE_LEN>()?;
         let nonce = Nonce::assume_unique_for_key(*nonce);

@@ -1,11 +1,10 @@
-//! Sending one permitted request to its server: the body as it was judged, and only
-//! the client's headers that are meant to travel. The server's credential is added by
-//! `link`.
+//! Sends one permitted request to its server: the body as it was judged, and only those of
+//! the client's headers that may be forwarded. `link` adds the server's credential.
 
 use std::sync::Arc;
 
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, header};
-use sluice_bridge::Caller;
+use sluice_bridge::{Caller, Rounds};
 use sluice_http::{
     AnswerBody, SendError,
     headers::{EITHER_ANSWER, LAST_EVENT, METHOD, NAME, PARAMETER_PREFIX, REVISION, SESSION},
@@ -13,7 +12,9 @@ use sluice_http::{
 use sluice_wire::mcp::header_text;
 
 use crate::{
+    cancel::Cancellation,
     exchange::Exchange,
+    hops::HOPS,
     judge::Outgoing,
     refusal::Refusal,
     repair,
@@ -22,9 +23,10 @@ use crate::{
 };
 
 /// Client headers that are forwarded unchanged in either era.
-const PASSING: [HeaderName; 5] = [
+const PASSING: [HeaderName; 6] = [
     header::ACCEPT,
     REVISION,
+    HOPS,
     HeaderName::from_static("traceparent"),
     HeaderName::from_static("tracestate"),
     HeaderName::from_static("baggage"),
@@ -69,10 +71,15 @@ impl Answered {
 /// continues with another upstream session.
 pub(crate) async fn send(
     exchange: &Arc<Exchange>,
-    permitted: Permitted,
+    mut permitted: Permitted,
 ) -> Result<(Arc<Exchange>, Answered), Refusal> {
     if permitted.request().is_lasting {
         repair::bind(exchange);
+    }
+    let expected = permitted.request().expected.as_ref();
+    let cancellation = expected.and_then(|expected| Cancellation::of(exchange, &expected.id));
+    if let Some(settlement) = permitted.settlement() {
+        settlement.note_cancellation(cancellation);
     }
     let answered = forward(exchange, permitted).await?;
     let is_suspicious = repair::is_suspicious(exchange, answered.answer.status());
@@ -98,7 +105,8 @@ pub(crate) async fn forward(
         settlement.note_departure();
     }
     let link = &exchange.server.link;
-    let sending = link.send(exchange.revision.era(), headers, &permitted, || caller(exchange));
+    let caller = || caller(exchange, &permitted);
+    let sending = link.send(exchange.revision.era(), headers, &permitted, caller);
     let sent = tokio::time::timeout(link.timeout, sending).await;
     match sent {
         Ok(Ok(answer)) => {
@@ -110,11 +118,12 @@ pub(crate) async fn forward(
         Ok(Err(error)) => {
             let (server, request) = (exchange.server_name(), exchange.request);
             tracing::warn!(server, %request, %error, "no answer");
-            Err(Box::pin(fail(permitted.into_parts().1, &error)).await)
+            Err(Box::pin(fail(exchange, permitted.into_parts().1, &error)).await)
         }
         Err(_) => {
-            if let Some(settlement) = permitted.settlement() {
-                settlement.fail(&CallFailure::Timeout);
+            match permitted.settlement() {
+                Some(settlement) => settlement.fail(&CallFailure::Timeout),
+                None => count_unrecorded(exchange, &CallFailure::Timeout),
             }
             let words = link.state.words_at_start();
             Err(words.map_or_else(Refusal::timeout, |words| {
@@ -132,13 +141,14 @@ pub(crate) fn accept(answered: Answered) -> Answered {
 }
 
 /// The caller whose bridge state this request uses.
-fn caller(exchange: &Exchange) -> Caller {
+fn caller(exchange: &Exchange, permitted: &Permitted) -> Caller {
     let session = exchange.session.as_ref().map_or("", |session| &session.id);
     let key = format!("{}\0{session}", exchange.holder.id());
-    Caller { key, bounds: exchange.gateway.settings.answer_bounds() }
+    let rounds = permitted.follow_rounds(exchange).map(|rounds| rounds as Arc<dyn Rounds>);
+    Caller { key, bounds: exchange.gateway.settings.answer_bounds(), rounds }
 }
 
-async fn fail(settlement: Option<Settlement>, error: &SendError) -> Refusal {
+async fn fail(exchange: &Exchange, settlement: Option<Settlement>, error: &SendError) -> Refusal {
     let why = match error {
         SendError::NotSent(_) => CallFailure::Unreachable,
         SendError::NotStarted(why) => CallFailure::NotStarted(why.clone()),
@@ -152,9 +162,16 @@ async fn fail(settlement: Option<Settlement>, error: &SendError) -> Refusal {
         (Some(mut settlement), SendError::Lost(_) | SendError::BadAnswer(_)) => {
             settlement.fail(&why);
         }
-        (None, _) => {}
+        (None, _) => count_unrecorded(exchange, &why),
     }
     why.to_refusal()
+}
+
+/// Counts the failure of a request that has no record, such as a list.
+fn count_unrecorded(exchange: &Exchange, why: &CallFailure) {
+    if let Some(kind) = why.kind() {
+        exchange.gateway.metrics.note_upstream_error(&exchange.server.link.name, kind);
+    }
 }
 
 /// The headers of a request, without the server's credential, which its link adds.
@@ -181,7 +198,8 @@ fn build_headers(exchange: &Exchange, outgoing: &Outgoing) -> HeaderMap {
         }
     } else if let Some(session) = &exchange.session {
         headers.insert(SESSION, session.upstream.clone());
-        if let Some(last) = exchange.headers.get(LAST_EVENT).filter(|_| !is_post) {
+        let resumes = outgoing.method == Method::GET;
+        if let Some(last) = exchange.resumes_after.as_ref().filter(|_| resumes) {
             headers.insert(LAST_EVENT, last.clone());
         }
     }

@@ -1,18 +1,36 @@
-//! Settling a call: the record of its outcome, and the release of its charges if
-//! certainly nothing was sent.
+//! Settling a call: the record of its outcome, the end of its leases, and the release of its
+//! charges if certainly nothing was sent.
 
 mod failure;
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use http::Response;
 use sluice_builtin::Verdict;
 use sluice_store::{Kind, Outcome, Record, UpstreamRef, new_id};
 use tokio::time::Instant;
 
-use crate::{answer::Relayed, body::ClientBody, gateway::Inner, refusal::Refusal};
+use crate::{
+    answer::Relayed,
+    body::ClientBody,
+    cancel::Cancellation,
+    exchange::Exchange,
+    gateway::Inner,
+    refusal::Refusal,
+    reserve::{LONGEST_MESSAGE, shorten},
+    rounds::{CallRounds, Round},
+};
 
 pub(crate) use failure::CallFailure;
+
+/// What a call has of its limits.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Holds {
+    /// Charges, which can be given back.
+    pub(crate) charges: bool,
+    /// Places among the calls in progress, until the outcome is known.
+    pub(crate) leases: bool,
+}
 
 /// The outcome record of a permitted call, while it is still to be written.
 ///
@@ -22,36 +40,65 @@ pub(crate) struct Settlement {
     gateway: Arc<Inner>,
     /// The record of the decision, from which the outcome's record is made.
     decision: Option<Box<Record>>,
-    /// Whether a reservation made charges that can be given back.
-    is_charged: bool,
+    holds: Holds,
     started: Instant,
     sent: Option<Instant>,
+    /// How often sending was begun.
+    departures: u32,
     status: Option<u16>,
     /// A built-in server's own verdict on the call, besides its answer.
     verdict: Option<Verdict>,
+    /// How to tell the server that nobody waits any more.
+    cancellation: Option<Cancellation>,
+    /// The rounds of the request, if the bridge may repeat it.
+    rounds: OnceLock<Arc<CallRounds>>,
 }
 
 impl Settlement {
     pub(crate) fn new(
         gateway: Arc<Inner>,
         decision: Record,
-        is_charged: bool,
+        holds: Holds,
         started: Instant,
     ) -> Settlement {
         Settlement {
             gateway,
             decision: Some(Box::new(decision)),
-            is_charged,
+            holds,
             started,
             sent: None,
+            departures: 0,
             status: None,
             verdict: None,
+            cancellation: None,
+            rounds: OnceLock::new(),
         }
+    }
+
+    /// Follows the rounds of the request. Then this settles the last of them.
+    pub(crate) fn follow_rounds(&self, exchange: &Exchange) -> Arc<CallRounds> {
+        let follow = || {
+            let first = Settlement {
+                gateway: Arc::clone(&self.gateway),
+                decision: self.decision.clone(),
+                holds: self.holds,
+                started: self.started,
+                sent: self.sent,
+                departures: self.departures,
+                status: None,
+                verdict: None,
+                cancellation: None,
+                rounds: OnceLock::new(),
+            };
+            Arc::new(CallRounds::new(exchange.clone(), first))
+        };
+        Arc::clone(self.rounds.get_or_init(follow))
     }
 
     /// The request is being sent.
     pub(crate) fn note_departure(&mut self) {
         self.sent = Some(Instant::now());
+        self.departures += 1;
     }
 
     /// The upstream has begun to answer.
@@ -64,12 +111,29 @@ impl Settlement {
     pub(crate) fn succeed(&mut self, is_error: Option<bool>) {
         let has_failed = self.verdict.as_ref().is_some_and(Verdict::has_failed);
         let is_error = if has_failed { Some(true) } else { is_error };
-        let outcome = if is_error == Some(true) { Outcome::Error } else { Outcome::Allow };
-        self.finish(outcome, is_error, None);
+        if is_error == Some(true) {
+            let why = &CallFailure::Reported;
+            self.count_failure(why);
+            self.finish(Outcome::Error, is_error, Some(why.to_string()));
+        } else {
+            self.finish(Outcome::Allow, is_error, None);
+        }
+    }
+
+    /// The request is being sent, and can be cancelled.
+    pub(crate) fn note_cancellation(&mut self, cancellation: Option<Cancellation>) {
+        self.cancellation = cancellation;
     }
 
     /// The call failed.
     pub(crate) fn fail(&mut self, why: &CallFailure) {
+        if why.gives_up()
+            && self.sent.is_some()
+            && let Some(cancellation) = self.cancellation.take()
+        {
+            cancellation.send();
+        }
+        self.count_failure(why);
         self.finish(Outcome::Error, None, Some(why.to_string()));
     }
 
@@ -80,23 +144,66 @@ impl Settlement {
         self.fail(&CallFailure::Cancelled);
     }
 
-    /// Nothing was sent, so the charges are released.
+    /// Nothing was sent, so the charges are released; unless an earlier attempt was sent.
     pub(crate) async fn give_back(&mut self, why: &CallFailure) {
-        if !std::mem::take(&mut self.is_charged) {
+        if let Some(mut last) = self.end_rounds() {
+            return last.fail(why);
+        }
+        let was_sent = self.departures > 1;
+        if !std::mem::take(&mut self.holds.charges) || was_sent {
             return self.fail(why);
         }
+        let holds_leases = self.holds.leases;
+        self.count_failure(why);
         let Some(record) = self.outcome(Outcome::Error, None, Some(why.to_string())) else {
             return;
         };
         let Some(request) = record.request else { return };
+        // Before waiting: this may be abandoned while it waits.
+        if holds_leases {
+            self.gateway.store.give_back(request);
+        }
         if let Err(error) = self.gateway.store.release(request, record).await {
             tracing::error!(%error, "charges could not be given back");
         }
     }
 
+    /// Counts a failure that is the server's.
+    fn count_failure(&self, why: &CallFailure) {
+        let server = self.decision.as_ref().and_then(|decision| decision.server.as_ref());
+        if let (Some(server), Some(kind)) = (server, why.kind()) {
+            self.gateway.metrics.note_upstream_error(server, kind);
+        }
+    }
+
     fn finish(&mut self, outcome: Outcome, is_error: Option<bool>, message: Option<String>) {
+        if let Some(mut last) = self.end_rounds() {
+            last.status = self.status;
+            return last.finish(outcome, is_error, message);
+        }
+        let holds_leases = self.holds.leases;
         if let Some(record) = self.outcome(outcome, is_error, message) {
+            let request = record.request.filter(|_| holds_leases);
             self.gateway.store.append_deferred(record);
+            // Afterwards, so that both are in one commit.
+            if let Some(request) = request {
+                self.gateway.store.give_back(request);
+            }
+        }
+    }
+
+    /// Ends the rounds of the request, if it has any; returns the settlement of the last one
+    /// if that is still to be settled instead of this one.
+    fn end_rounds(&mut self) -> Option<Box<Settlement>> {
+        match self.rounds.take()?.finish() {
+            Round::First(mut copy) => {
+                copy.decision = None;
+                None
+            }
+            last => {
+                self.decision = None;
+                if let Round::Later(last) = last { Some(last) } else { None }
+            }
         }
     }
 
@@ -120,7 +227,7 @@ impl Settlement {
             at,
             kind: Kind::Outcome,
             outcome: Some(outcome),
-            message,
+            message: message.map(|message| shorten(&message, LONGEST_MESSAGE).into_owned()),
             upstream,
             micros: Some(micros),
             rule: None,

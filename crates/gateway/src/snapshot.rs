@@ -1,6 +1,7 @@
-//! The current servers and policies, as one immutable value that is replaced as a whole.
+//! An immutable snapshot of the servers and compiled policies in force, rebuilt and swapped
+//! whole on each change.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{collections::HashMap, slice, sync::Arc};
 
 use sluice_builtin::Builtin;
 use sluice_policy::Policy;
@@ -61,6 +62,11 @@ impl Snapshot {
         self.servers.get(name)
     }
 
+    /// All servers.
+    pub(crate) fn servers(&self) -> impl Iterator<Item = &Link> {
+        self.servers.values().map(|server| &*server.link)
+    }
+
     /// Builds the state for a configuration; unchanged parts are taken over.
     pub(crate) fn build(
         configuration: &Configuration,
@@ -72,19 +78,7 @@ impl Snapshot {
         for server in &configuration.servers {
             let old = before.server(server.name.as_str());
             let link = Link::build(server, old.map(|old| &old.link), settings, builtins)?;
-            let attached =
-                configuration.policies.iter().filter(|policy| policy.server == server.name);
-            let policies = attached
-                .map(|policy| {
-                    let same = old.and_then(|old| old.policies.get(&policy.name));
-                    let same = same.filter(|same| *same.reference.version == *policy.version);
-                    let in_force = same.map_or_else(
-                        || InForce::load(policy).map(Arc::new),
-                        |same| Ok(Arc::clone(same)),
-                    );
-                    Ok((policy.name.clone(), in_force?))
-                })
-                .collect::<Result<_, _>>()?;
+            let policies = load_policies(&configuration.policies, &server.name, old)?;
             let anonymous = server.anonymous_policy.as_ref();
             let anonymous =
                 anonymous.map(|policy| Arc::new(Holder::anonymous(&server.name, policy)));
@@ -108,9 +102,12 @@ impl Snapshot {
         server: &Server,
         upstream: Upstream,
         policy: &AttachedPolicy,
+        settings: &Settings,
     ) -> Result<(Snapshot, Arc<ServerState>), ApplyError> {
-        let link = Arc::new(Link::over(server, upstream)?);
-        let policies = HashMap::from([(policy.name.clone(), Arc::new(InForce::load(policy)?))]);
+        let link = Arc::new(Link::over(server, upstream, settings)?);
+        let others = slice::from_ref(policy);
+        let in_force = InForce::load(policy, policy.version_in_force(others), others)?;
+        let policies = HashMap::from([(policy.name.clone(), Arc::new(in_force))]);
         let state = Arc::new(ServerState { link, policies, anonymous: None });
         let servers = HashMap::from([(server.name.as_str().into(), Arc::clone(&state))]);
         Ok((Snapshot { servers }, state))
@@ -124,22 +121,52 @@ impl ServerState {
     }
 }
 
-impl InForce {
-    fn load(attached: &AttachedPolicy) -> Result<InForce, ApplyError> {
-        let policy =
-            sluice_policy::load(attached.text.as_bytes(), attached.format).map_err(|problems| {
-                let reason =
-                    problems.first().map_or_else(String::new, |problem| problem.message.clone());
-                ApplyError::Policy {
-                    server: attached.server.as_str().into(),
-                    policy: attached.name.as_str().into(),
-                    reason,
-                }
-            })?;
-        let reference = PolicyRef {
-            name: attached.name.as_str().into(),
-            version: attached.version.as_str().into(),
+/// The policies of a server, compiled; those whose texts and bases are the same are taken over.
+fn load_policies(
+    all: &[AttachedPolicy],
+    server: &Name,
+    old: Option<&Arc<ServerState>>,
+) -> Result<HashMap<Name, Arc<InForce>>, ApplyError> {
+    let mut policies = HashMap::new();
+    for policy in all.iter().filter(|policy| policy.server == *server) {
+        let version = policy.version_in_force(all);
+        let same = old.and_then(|old| old.policies.get(&policy.name));
+        let same = same.filter(|same| *same.reference.version == *version);
+        let in_force = match same {
+            Some(same) => Ok(Arc::clone(same)),
+            None => InForce::load(policy, version, all).map(Arc::new),
         };
+        match in_force {
+            Ok(in_force) => {
+                policies.insert(policy.name.clone(), in_force);
+            }
+            // What a policy extends may go away after it was put in force. Its grants have no
+            // policy then, so that nothing is allowed; others are not affected.
+            Err(error) if policy.extends_another() => {
+                tracing::error!(%error, "a policy is not in force");
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(policies)
+}
+
+impl InForce {
+    fn load(
+        attached: &AttachedPolicy,
+        version: String,
+        all: &[AttachedPolicy],
+    ) -> Result<InForce, ApplyError> {
+        let policy = attached.compile(all).map_err(|problems| {
+            let reason =
+                problems.first().map_or_else(String::new, |problem| problem.message.clone());
+            ApplyError::Policy {
+                server: attached.server.as_str().into(),
+                policy: attached.name.as_str().into(),
+                reason,
+            }
+        })?;
+        let reference = PolicyRef { name: attached.name.as_str().into(), version: version.into() };
         let needs_definitions = policy.depends_on_definitions();
         Ok(InForce { reference, policy, needs_definitions })
     }

@@ -4,23 +4,23 @@
 //! server's own names: it is judged, charged and recorded there. A message for all
 //! servers is sent to each of them in that way, and the answers are merged.
 
+mod client_state;
 mod event_ids;
 mod fan_in;
 mod follow;
+mod gather;
 mod initialize;
 mod listen;
 mod lists;
-mod member;
-mod memory;
 mod merge;
 mod owners;
-mod parts;
 mod route;
+mod server_session;
 
 use std::sync::Arc;
 
 use http::{HeaderMap, Response, StatusCode};
-use sluice_http::headers::{LAST_EVENT, SESSION};
+use sluice_http::headers::{LAST_EVENT, NAME, SESSION};
 use sluice_policy::Timestamp;
 use sluice_store::{Id, TokenHash, new_id};
 use sluice_wire::{
@@ -31,22 +31,23 @@ use sluice_wire::{
 use tokio::time::Instant;
 
 use crate::{
+    authenticate::Caller,
     body::ClientBody,
     call::{self, readable_id},
     gateway::Inner,
     grants::Holder,
-    identify::Caller,
-    outlive::{Ends, outlive},
-    protocol_version, receive,
+    outlive::{Absence, Ends, outlive},
+    protocol_version,
+    receive::{self, RequestBody},
     refusal::Refusal,
-    response,
+    response, session_stream,
+    shares::Turn,
     snapshot::ServerState,
-    stream,
 };
-use event_ids::{LastEvent, label};
+use event_ids::{EventIds, LastEvent, label};
 use route::StackRoute;
 
-pub(crate) use memory::Stacks;
+pub(crate) use client_state::Stacks;
 
 /// A request to all servers of a grant while it is handled.
 #[derive(Debug, Clone)]
@@ -55,7 +56,7 @@ pub(crate) struct Stack {
     pub(crate) holder: Arc<Holder>,
     /// The grant's servers that exist, in the grant's order.
     servers: Vec<Arc<ServerState>>,
-    pub(crate) session: Option<Arc<memory::StackSession>>,
+    pub(crate) session: Option<Arc<client_state::StackSession>>,
     pub(crate) revision: Revision,
     pub(crate) headers: HeaderMap,
     token: Option<TokenHash>,
@@ -115,13 +116,13 @@ impl Stack {
             }
             tokio::select! {
                 next = changes.next() => if next.is_none() { return },
-                () = stream::wait_for_expiry(&self.gateway, &self.holder) => {}
+                () = session_stream::wait_for_expiry(&self.gateway, &self.holder) => {}
             }
         }
     }
 
     /// The session that the client's headers name.
-    fn named_session(&self) -> Result<Option<Arc<memory::StackSession>>, Refusal> {
+    fn named_session(&self) -> Result<Option<Arc<client_state::StackSession>>, Refusal> {
         let Some(sealed) = self.headers.get(SESSION).and_then(|value| value.to_str().ok()) else {
             return Ok(None);
         };
@@ -130,16 +131,20 @@ impl Stack {
 }
 
 /// Answers a posted message.
-pub(crate) async fn post(stack: Stack, bytes: Vec<u8>) -> Response<ClientBody> {
+pub(crate) async fn post(stack: Stack, body: RequestBody) -> Response<ClientBody> {
     let ends = Ends::of(&stack.headers);
-    outlive(ends, answer(stack, bytes)).await
+    let absence = Absence::new(&stack.gateway, &stack.holder);
+    outlive(ends, absence, answer(stack, body)).await
 }
 
-async fn answer(stack: Stack, bytes: Vec<u8>) -> Response<ClientBody> {
-    match receive::parse(&stack.gateway.settings.bounds, bytes) {
+async fn answer(stack: Stack, body: RequestBody) -> Response<ClientBody> {
+    let RequestBody { bytes, portion } = body;
+    let answer = match receive::parse(&stack.gateway.settings.bounds, bytes) {
         Ok(document) => answer_parsed(stack, document).await,
         Err(refusal) => refusal.respond(None),
-    }
+    };
+    drop(portion);
+    answer
 }
 
 /// Answers a message that is already parsed.
@@ -151,11 +156,14 @@ pub(crate) async fn answer_parsed(stack: Stack, document: Document) -> Response<
         }
     };
     let id = message.request_id().cloned();
+    // Answers and notifications are never refused: a call may wait for them.
+    let turn = match id.as_ref().map(|_| Turn::take_for_all(&stack.gateway, &stack.holder)) {
+        Some(Ok(turn)) => Some(turn),
+        Some(Err(refusal)) => return refusal.respond(id.as_ref()),
+        None => None,
+    };
     let routed = match identify(stack, &message) {
-        Ok(stack) => {
-            let stack = Arc::new(stack);
-            Box::pin(route::route(&stack, &document, &message)).await.map(|route| (stack, route))
-        }
+        Ok(stack) => Box::pin(find_route(stack, &document, &message)).await,
         Err(refusal) => Err(refusal),
     };
     let answered = match (routed, id.as_ref()) {
@@ -165,7 +173,7 @@ pub(crate) async fn answer_parsed(stack: Stack, document: Document) -> Response<
         (Ok((_, StackRoute::Result(result))), id) => Ok(response::result(id, &result)),
         (Ok((_, StackRoute::Nobody)), _) => Ok(response::empty_accepted()),
         (Ok((stack, StackRoute::Everybody)), _) => {
-            Box::pin(member::notify_all(&stack, document.text())).await;
+            Box::pin(server_session::notify_all(&stack, document.text())).await;
             Ok(response::empty_accepted())
         }
         (Ok((stack, StackRoute::Hello)), Some(id)) => {
@@ -186,7 +194,11 @@ pub(crate) async fn answer_parsed(stack: Stack, document: Document) -> Response<
         (Ok(_), None) => Err(Refusal::Internal),
         (Err(refusal), _) => Err(refusal),
     };
-    answered.unwrap_or_else(|refusal| refusal.respond(id.as_ref()))
+    let answer = answered.unwrap_or_else(|refusal| refusal.respond(id.as_ref()));
+    match turn {
+        Some(turn) => answer.map(|body| body.hold(turn)),
+        None => answer,
+    }
 }
 
 /// Determines the protocol version and the session.
@@ -207,6 +219,36 @@ fn identify(mut stack: Stack, message: &Message<'_>) -> Result<Stack, Refusal> {
     Ok(stack)
 }
 
+/// Finds the destination of a message, and compares the headers of a message that one server
+/// does not judge. A server's policy comes before the comparison, here as at its own URL.
+async fn find_route<'d>(
+    stack: Stack,
+    document: &'d Document,
+    message: &Message<'d>,
+) -> Result<(Arc<Stack>, StackRoute), Refusal> {
+    let mut stack = Arc::new(stack);
+    let route = route::route(&stack, document, message).await?;
+    if let Err(refusal) = check_headers(&stack, message) {
+        if !matches!(route, StackRoute::Here { .. }) {
+            return Err(refusal);
+        }
+        // Without the header, the comparison after the server's decision fails as this one.
+        Arc::make_mut(&mut stack).headers.remove(NAME);
+    }
+    Ok((stack, route))
+}
+
+fn check_headers(stack: &Stack, message: &Message<'_>) -> Result<(), Refusal> {
+    match message {
+        Message::Request { method, params, .. } | Message::Notification { method, params }
+            if stack.is_modern() =>
+        {
+            protocol_version::check_mirrors(&stack.headers, method, *params)
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Passes a message to one server, under the server's own names.
 async fn answer_by_one(
     stack: &Arc<Stack>,
@@ -219,21 +261,25 @@ async fn answer_by_one(
         Some(text) => receive::parse(&stack.gateway.settings.bounds, text.into_bytes())?,
         None => document,
     };
-    let exchange = member::open_exchange(stack, server, own.as_deref()).await;
+    let exchange = server_session::open_exchange(stack, server, own.as_deref()).await;
     let answer = call::answer(exchange, document).await;
     if answer.status() == StatusCode::NOT_FOUND {
         // The client is told that the session is gone. If it continues with it anyway, it
         // is initialized with this server again.
-        member::forget(stack, server).await;
+        server_session::forget(stack, server).await;
     }
-    Ok(if stack.is_modern() { answer } else { label(answer, &server.link.name) })
+    Ok(if stack.is_modern() {
+        answer
+    } else {
+        label(answer, EventIds::of(stack), &server.link.name)
+    })
 }
 
 /// Opens the stream of a session, with the notifications and requests of all servers.
 pub(crate) async fn get(mut stack: Stack) -> Result<Response<ClientBody>, Refusal> {
     stack.revision = protocol_version::without_message(&stack.headers)?;
     stack.session = stack.named_session()?;
-    if !stream::accepts_events(&stack.headers) {
+    if !session_stream::accepts_events(&stack.headers) {
         return Err(Refusal::NotAcceptable);
     }
     if stack.session.is_none() {
@@ -242,15 +288,17 @@ pub(crate) async fn get(mut stack: Stack) -> Result<Response<ClientBody>, Refusa
     let last = stack.headers.remove(LAST_EVENT);
     let last = match last.as_ref().map(|last| last.to_str().unwrap_or_default()) {
         None => LastEvent::default(),
-        Some(text) => LastEvent::read(text)
-            .ok_or_else(|| Refusal::Request("`Last-Event-ID` is unknown here".into()))?,
+        Some(text) => LastEvent::read(&EventIds::of(&stack), text).ok_or_else(|| {
+            Refusal::Request("`Last-Event-ID` was not given out in this session".into())
+        })?,
     };
     if let LastEvent::OfAnswer { server, id } = last {
         // Resumes one answer, and nothing else.
         let server = stack.server(&server).cloned().ok_or(Refusal::Session)?;
-        let mut exchange = member::open_exchange(&Arc::new(stack), &server, None).await;
-        exchange.headers.insert(LAST_EVENT, id);
-        return Ok(label(stream::get(exchange).await?, &server.link.name));
+        let ids = EventIds::of(&stack);
+        let mut exchange = server_session::open_exchange(&Arc::new(stack), &server, None).await;
+        exchange.resumes_after = Some(id);
+        return Ok(label(session_stream::get(exchange).await?, ids, &server.link.name));
     }
     follow::open(&Arc::new(stack), last)
 }
@@ -263,6 +311,6 @@ pub(crate) async fn delete(mut stack: Stack) -> Result<Response<ClientBody>, Ref
         return Err(Refusal::Request("there is no session to end: send `Mcp-Session-Id`".into()));
     };
     stack.gateway.sessions.stacks.forget(&stack.holder, &session.id);
-    Box::pin(member::end_sessions(&stack, &session)).await;
+    Box::pin(server_session::end_sessions(&stack, &session)).await;
     Ok(response::empty(StatusCode::OK))
 }

@@ -2,19 +2,20 @@
 //! notifications share one subscription at the server.
 
 mod feed;
+mod filter;
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
-    sync::{Arc, LazyLock, Mutex, Weak},
+    sync::{Arc, Mutex, Weak},
 };
 
 use bytes::Bytes;
 use http::Response;
 use sluice_http::sse::encode_message;
+use sluice_policy::AccessRequest;
 use sluice_wire::{
     edit::{self, Fate, quote},
-    json::{Bounds, Document, Value},
-    look_alike::Governed,
+    json::{Bounds, Document, LoneSurrogates, Value},
     mcp::META_SUBSCRIPTION,
     rpc::Id,
 };
@@ -28,31 +29,30 @@ use crate::{
     refusal::Refusal,
     response,
     sealed_ids::{open_task, seal_task},
-    stream::{KEEP_ALIVE, LIST_CHANGED, News, WAITING, Watcher, hand_over},
+    session_stream::{KEEP_ALIVE, LIST_CHANGED, News, WAITING, Watcher, pass_on},
+    shares::{StreamPlace, claim_listener, claim_subscriptions},
 };
 use feed::{Feed, FeedEvent};
 
-/// Members that are filtered. No other member may resemble one of them.
-static GOVERNED: LazyLock<[Governed; 2]> =
-    LazyLock::new(|| ["resourceSubscriptions", "taskIds"].map(Governed::new));
+pub(crate) use filter::{Filter, LISTS};
 
 /// The subscriptions at one server, by what they subscribe to.
 #[derive(Debug, Default)]
 pub(crate) struct Hub {
-    feeds: Mutex<HashMap<String, Weak<Feed>>>,
+    feeds: Mutex<HashMap<Filter, Weak<Feed>>>,
 }
 
 impl Hub {
     /// The feed for this subscription, started if there is none.
-    fn feed(&self, link: &Arc<Link>, bounds: Bounds, wish: &str) -> Option<Arc<Feed>> {
+    fn feed(&self, link: &Arc<Link>, bounds: Bounds, filter: &Filter) -> Option<Arc<Feed>> {
         let mut feeds = self.feeds.lock().ok()?;
-        let known = feeds.get(wish).and_then(Weak::upgrade);
+        let known = feeds.get(filter).and_then(Weak::upgrade);
         if let Some(feed) = known.filter(|feed| !feed.is_over()) {
             return Some(feed);
         }
         feeds.retain(|_, feed| feed.strong_count() > 0);
-        let feed = Feed::begin(link, bounds, wish);
-        feeds.insert(wish.to_owned(), Arc::downgrade(&feed));
+        let feed = Feed::begin(link, bounds, filter);
+        feeds.insert(filter.clone(), Arc::downgrade(&feed));
         Some(feed)
     }
 }
@@ -65,13 +65,16 @@ pub(crate) async fn listen(
 ) -> Result<Response<ClientBody>, Refusal> {
     let params = document.root().get("params");
     protocol_version::check_capabilities(params)?;
-    let wish = wish(exchange, params)?;
+    let filter = read_filter(exchange, params)?;
+    let subscriptions = claim_subscriptions(exchange, filter.names())?;
+    let place = StreamPlace::take(&exchange.gateway, &exchange.holder)?;
+    let child = claim_listener(exchange)?;
     let (feed, heard, acknowledged) = if exchange.server.link.state.is_builtin() {
-        (None, None, format!(r#"{{"notifications":{wish}}}"#))
+        (None, None, format!(r#"{{"notifications":{}}}"#, filter.to_json()))
     } else {
         let link = &exchange.server.link;
         let bounds = exchange.gateway.settings.answer_bounds();
-        let feed = link.state.hub.feed(link, bounds, &wish).ok_or(Refusal::Internal)?;
+        let feed = link.state.hub.feed(link, bounds, &filter).ok_or(Refusal::Internal)?;
         let heard = feed.listen();
         let acknowledged = tokio::time::timeout(link.timeout, feed.wait_acknowledged())
             .await
@@ -92,8 +95,9 @@ pub(crate) async fn listen(
         if sender.send(Ok(encode_message(&first))).await.is_ok() {
             listener.run(&sender).await;
         }
+        drop((place, child, subscriptions));
     });
-    Ok(response::event_stream(ClientBody::channel(receiver)))
+    Ok(response::event_stream(ClientBody::standing(receiver)))
 }
 
 fn bad_subscription() -> Refusal {
@@ -101,7 +105,7 @@ fn bad_subscription() -> Refusal {
 }
 
 /// The subscription that a client asks for, without what the policy denies.
-fn wish(exchange: &Exchange, params: Option<Value<'_>>) -> Result<String, Refusal> {
+fn read_filter(exchange: &Exchange, params: Option<Value<'_>>) -> Result<Filter, Refusal> {
     let wanted = params.and_then(|params| params.get("notifications"));
     let wanted = wanted.ok_or_else(|| {
         Refusal::Params("`params.notifications` must say what to listen to".into())
@@ -109,31 +113,9 @@ fn wish(exchange: &Exchange, params: Option<Value<'_>>) -> Result<String, Refusa
     if wanted.members().is_none() {
         return Err(Refusal::Params("`params.notifications` must be an object".into()));
     }
-    Ok(edit::object(
-        wanted,
-        |key, value| restrict(exchange, key, value, |ids| own_tasks(exchange, ids)),
-        &[],
-    ))
-}
-
-/// Filters one member of a subscription or of its acknowledgement.
-fn restrict<'d>(
-    exchange: &Exchange,
-    key: &str,
-    value: Value<'d>,
-    tasks: impl FnOnce(Value<'d>) -> String,
-) -> Fate {
-    let permits = |uri: Value<'_>| {
-        uri.as_str().is_some_and(|uri| exchange.lets_pass(|policy| policy.permits_resource(uri)))
-    };
-    match key {
-        "resourceSubscriptions" if value.items().is_some() => {
-            Fate::Become(edit::list(value, permits))
-        }
-        "taskIds" if value.items().is_some() => Fate::Become(tasks(value)),
-        _ if GOVERNED.iter().any(|name| name.name() == key || name.resembles(key)) => Fate::Drop,
-        _ => Fate::Keep,
-    }
+    // The server's own ids of those tasks that belong to this grant.
+    let own = |ids: Vec<&str>| ids.into_iter().filter_map(|id| open_task(exchange, id)).collect();
+    Ok(Filter::read(exchange, wanted, own))
 }
 
 /// The server's acknowledgement for this client: task ids are those that the client used,
@@ -143,30 +125,20 @@ fn acknowledgement(exchange: &Exchange, params: Option<Value<'_>>, said: &str) -
     let asked = asked.into_iter().flatten().filter_map(Value::as_str);
     let known: BTreeMap<_, _> =
         asked.filter_map(|id| open_task(exchange, id).map(|own| (own, id))).collect();
-    let tasks = |ids: Value<'_>| {
+    let tasks = |ids: Vec<&str>| {
         // Each id once, even if the server repeats it.
-        let said: HashSet<_> =
-            ids.items().into_iter().flatten().filter_map(Value::as_str).collect();
+        let said: HashSet<_> = ids.into_iter().collect();
         let told = known.iter().filter(|(own, _)| said.contains(own.as_str()));
-        format!("[{}]", told.map(|(_, id)| quote(id)).collect::<Vec<_>>().join(","))
+        told.map(|(_, id)| (*id).to_owned()).collect()
     };
     let document = Document::parse(said, &exchange.gateway.settings.answer_bounds()).ok()?;
     let told = |key: &str, value: Value<'_>| match key {
-        "notifications" if value.members().is_some() => Fate::Become(edit::object(
-            value,
-            |key, value| restrict(exchange, key, value, tasks),
-            &[],
-        )),
+        "notifications" if value.members().is_some() => {
+            Fate::Become(Filter::read(exchange, value, tasks).to_json())
+        }
         _ => Fate::Keep,
     };
     Some(edit::object(document.root(), told, &[]))
-}
-
-/// The server's own ids of those tasks that belong to this grant.
-fn own_tasks(exchange: &Exchange, ids: Value<'_>) -> String {
-    let ids = ids.items().into_iter().flatten().filter_map(Value::as_str);
-    let own: Vec<_> = ids.filter_map(|id| open_task(exchange, id)).map(|id| quote(&id)).collect();
-    format!("[{}]", own.join(","))
 }
 
 /// One client's stream.
@@ -182,6 +154,7 @@ struct Listener {
 
 impl Listener {
     async fn run(mut self, sender: &mpsc::Sender<Result<Bytes, Cut>>) {
+        let unread = self.exchange.gateway.settings.times.unread;
         loop {
             let heard = async {
                 match &mut self.heard {
@@ -211,7 +184,7 @@ impl Listener {
                 () = tokio::time::sleep(KEEP_ALIVE) => Some(Ok(Bytes::from_static(b":\n\n"))),
                 () = sender.closed() => break,
             };
-            if !hand_over(sender, send).await {
+            if !pass_on(sender, send, unread).await {
                 break;
             }
         }
@@ -226,7 +199,7 @@ impl Listener {
         match method {
             "notifications/resources/updated" => {
                 let uri = named("uri")?;
-                self.exchange.lets_pass(|policy| policy.permits_resource(uri)).then_some(())?;
+                self.exchange.lets_pass(AccessRequest::Resource(uri)).then_some(())?;
             }
             "notifications/tasks" | "notifications/tasks/status" => {
                 let (holder, id) = (self.exchange.holder.id(), named("taskId")?);
@@ -256,7 +229,12 @@ impl Listener {
 pub(crate) fn tag(method: &str, params: &str, id: &str) -> Option<String> {
     let document = Document::parse(
         params,
-        &Bounds { bytes: usize::MAX, string: usize::MAX, ..Default::default() },
+        &Bounds {
+            bytes: usize::MAX,
+            string: usize::MAX,
+            lone_surrogates: LoneSurrogates::Replace,
+            ..Default::default()
+        },
     )
     .ok()?;
     let params = document.root();

@@ -1,5 +1,6 @@
 //! The gateway over stdio, for a client that started this process as a wrapper of one
-//! server. Its lines follow the same path as messages of every other transport (`call`).
+//! server. Each line of the client follows the same path as messages of every other
+//! transport (`call`).
 
 mod line;
 mod lines;
@@ -21,13 +22,13 @@ use tokio::{
 };
 
 use crate::{
+    authenticate::Caller,
     exchange::Exchange,
     gateway::Gateway,
     grants::Holder,
-    identify::Caller,
     legacy_sse::Client,
+    session_stream::WAITING,
     snapshot::{ApplyError, ServerState, Snapshot},
-    stream::WAITING,
 };
 
 /// Requests of the client that may be in progress at a time.
@@ -70,7 +71,7 @@ impl Gateway {
     pub fn wrap(&self, wrap: Wrap) -> Result<Wrapped, ApplyError> {
         let Wrap { server, upstream, policy } = wrap;
         let holder = Arc::new(Holder::wrap(&server.name, &policy.name));
-        let (snapshot, state) = Snapshot::of_one(&server, upstream, &policy)?;
+        let (snapshot, state) = Snapshot::of_one(&server, upstream, &policy, &self.inner.settings)?;
         // Connected callers are looked up by token again now and then. This token is
         // never issued, and no caller could present it: there is no listener.
         let token = TokenHash::of(&new_id(self.inner.settings.clock.now()).to_string());
@@ -97,7 +98,12 @@ impl Wrapped {
         let writing = tokio::spawn(lines::write(output, said, is_done));
         let conversation = Conversation {
             wrapped: self,
-            client: Arc::new(Client::new(sender, MOST_REQUESTS as usize)),
+            client: Arc::new(Client::new(
+                &self.gateway.inner,
+                &self.holder,
+                sender,
+                MOST_REQUESTS as usize,
+            )),
             under_way: Arc::default(),
             is_introduced: AtomicBool::new(false),
         };

@@ -1,4 +1,4 @@
-//! Answers that the gateway builds itself in place of a server.
+//! Constructors of responses that are built locally, in place of a server.
 
 use bytes::Bytes;
 use http::{HeaderValue, Response, StatusCode, header};

@@ -10,7 +10,7 @@ use http::Response;
 use http_body::{Body, Frame, SizeHint};
 use http_body_util::{Full, combinators::UnsyncBoxBody};
 
-use crate::{answer::event_stream, pool::Arriving};
+use crate::{answer::event_stream, masked_body::MaskedBody, pool::Arriving};
 
 /// The body of an answer, as it arrives.
 #[derive(Debug)]
@@ -25,6 +25,8 @@ pub enum AnswerBody {
     /// Written by one of our tasks. An empty chunk ends it, because the client has cancelled the
     /// request.
     Fed(tokio::sync::mpsc::Receiver<Bytes>),
+    /// One of the others, without the secrets of its server.
+    Masked(Box<MaskedBody>),
     /// No body: the client has cancelled the request and expects no answer.
     Cancelled,
 }
@@ -43,7 +45,11 @@ impl AnswerBody {
 
     /// Whether it ended without an answer because the client has cancelled the request.
     pub fn was_cancelled(&self) -> bool {
-        matches!(self, AnswerBody::Cancelled)
+        match self {
+            AnswerBody::Cancelled => true,
+            AnswerBody::Masked(body) => body.was_cancelled(),
+            _ => false,
+        }
     }
 }
 
@@ -59,6 +65,7 @@ impl Body for AnswerBody {
         match this {
             AnswerBody::Arriving(body) => body.poll_frame(context),
             AnswerBody::Made(body) => Pin::new(body).poll_frame(context),
+            AnswerBody::Masked(body) => body.poll_frame(context),
             AnswerBody::Whole(body) => {
                 Pin::new(body).poll_frame(context).map_err(|never| match never {})
             }
@@ -88,6 +95,7 @@ impl Body for AnswerBody {
             AnswerBody::Arriving(body) => body.is_end_stream(),
             AnswerBody::Whole(body) => body.is_end_stream(),
             AnswerBody::Made(body) => body.is_end_stream(),
+            AnswerBody::Masked(body) => body.is_end_stream(),
             AnswerBody::Said(_) | AnswerBody::Fed(_) => false,
             AnswerBody::Cancelled => true,
         }
@@ -98,7 +106,7 @@ impl Body for AnswerBody {
             AnswerBody::Arriving(body) => body.size_hint(),
             AnswerBody::Whole(body) => body.size_hint(),
             AnswerBody::Made(body) => body.size_hint(),
-            AnswerBody::Said(_) | AnswerBody::Fed(_) => SizeHint::default(),
+            AnswerBody::Masked(_) | AnswerBody::Said(_) | AnswerBody::Fed(_) => SizeHint::default(),
             AnswerBody::Cancelled => SizeHint::with_exact(0),
         }
     }

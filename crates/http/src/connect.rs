@@ -2,7 +2,7 @@
 
 use std::{
     io,
-    net::SocketAddr,
+    net::{IpAddr, SocketAddr},
     pin::Pin,
     sync::{Arc, OnceLock},
     task::{Context, Poll},
@@ -22,6 +22,9 @@ use crate::address::Reach;
 /// The time limit of one connection attempt.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// The time limit of looking up the host of a server that is to be added.
+const LOOKUP_TIMEOUT: Duration = Duration::from_secs(3);
+
 /// A connection, with or without TLS.
 #[derive(Debug)]
 pub(crate) enum Stream {
@@ -36,13 +39,43 @@ pub(crate) async fn connect(reach: &Reach, url: &Uri) -> io::Result<Stream> {
     })
 }
 
+/// Looks up a server's host, without connecting: fails if it has addresses, and none of them is
+/// allowed. A host that cannot be looked up now may have an address later.
+pub(crate) async fn check_address(reach: &Reach, url: &Uri) -> Result<(), String> {
+    let (host, port) = (host(url), port(url));
+    let looked_up = tokio::time::timeout(LOOKUP_TIMEOUT, lookup_host((host, port))).await;
+    let Ok(Ok(addresses)) = looked_up else { return Ok(()) };
+    let mut refused = None;
+    for address in addresses {
+        if reach.permits(address.ip()) {
+            return Ok(());
+        }
+        refused = refused.or(Some(address.ip()));
+    }
+    refused.map_or(Ok(()), |ip| Err(describe_refused(host, ip)))
+}
+
+fn describe_refused(host: &str, ip: IpAddr) -> String {
+    format!("`{host}` leads to {ip}, which `upstreams.allow_private` does not list")
+}
+
+fn host(url: &Uri) -> &str {
+    url.host().unwrap_or_default().trim_start_matches('[').trim_end_matches(']')
+}
+
+fn is_tls(url: &Uri) -> bool {
+    url.scheme_str() == Some("https")
+}
+
+fn port(url: &Uri) -> u16 {
+    url.port_u16().unwrap_or(if is_tls(url) { 443 } else { 80 })
+}
+
 async fn connect_stream(reach: &Reach, url: &Uri) -> io::Result<Stream> {
-    let host = url.host().unwrap_or_default().trim_start_matches('[').trim_end_matches(']');
-    let is_tls = url.scheme_str() == Some("https");
-    let port = url.port_u16().unwrap_or(if is_tls { 443 } else { 80 });
-    let stream = connect_tcp(reach, host, port).await?;
+    let host = host(url);
+    let stream = connect_tcp(reach, host, port(url)).await?;
     stream.set_nodelay(true)?;
-    if !is_tls {
+    if !is_tls(url) {
         return Ok(Stream::Plain(stream));
     }
     let name = ServerName::try_from(host.to_owned()).map_err(io::Error::other)?;
@@ -65,10 +98,7 @@ async fn connect_tcp(reach: &Reach, host: &str, port: u16) -> io::Result<TcpStre
 async fn one(reach: &Reach, host: &str, address: SocketAddr) -> io::Result<TcpStream> {
     if !reach.permits(address.ip()) {
         let ip = address.ip();
-        return Err(io::Error::new(
-            io::ErrorKind::PermissionDenied,
-            format!("`{host}` leads to {ip}, which `upstreams.allow_private` does not list"),
-        ));
+        return Err(io::Error::new(io::ErrorKind::PermissionDenied, describe_refused(host, ip)));
     }
     TcpStream::connect(address).await
 }

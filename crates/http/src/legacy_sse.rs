@@ -11,86 +11,66 @@
 //! that is refused, a stream is requested.
 
 mod answer;
+mod dispatch;
 mod endpoint;
 mod exchange;
 mod session;
-mod switchboard;
 
-use std::sync::{
-    Arc, Mutex, MutexGuard, PoisonError,
-    atomic::{AtomicU8, Ordering},
-};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use data_encoding::HEXLOWER;
 use http::{HeaderMap, Method, Request, Response, StatusCode};
 use ring::rand::{SecureRandom as _, SystemRandom};
 use sluice_expiring::{ExpiringMap, Limits};
-use sluice_wire::mcp::{Era, Revision};
+use sluice_wire::mcp::{Era, Revision, is_lost_transport, is_unknown_transport};
 
 use crate::{
-    AnswerBody, HttpUpstream, SendError,
+    AnswerBody, HttpUpstream, Lease, Outdated, SendError,
     answer::empty,
     headers::{REVISION, SESSION},
+    protocol::HttpTransport,
 };
 use session::{OpenError, Session};
 use tokio::time::Instant;
 
 /// The maximum number of sessions at one server; beyond it, the one that was idle longest is
 /// closed.
-const MOST_SESSIONS: usize = 1024;
+const MOST_SESSIONS: usize = 4096;
 /// The prefix of session ids, so that none is ever sent to a server.
 const PREFIX: &str = "sluice-sse-";
 
-/// The transport that a server was last seen to use.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[repr(u8)]
-enum Transport {
-    Unknown = 0,
-    Streamable = 1,
-    Old = 2,
-}
-
-/// The transport of one server, and its sessions if it uses HTTP+SSE.
+/// The sessions of one server, if it uses HTTP+SSE.
 #[derive(Debug)]
 pub(crate) struct LegacySse {
-    transport: AtomicU8,
-    sessions: Mutex<ExpiringMap<String, Arc<Session>>>,
+    sessions: Mutex<ExpiringMap<String, Kept>>,
+}
+
+/// A session, and what its client holds for it.
+#[derive(Debug)]
+struct Kept {
+    session: Arc<Session>,
+    _lease: Option<Lease>,
 }
 
 impl Default for LegacySse {
     fn default() -> LegacySse {
         let limits = Limits { entries: MOST_SESSIONS, ..Limits::NONE };
-        LegacySse {
-            transport: AtomicU8::new(Transport::Unknown as u8),
-            sessions: Mutex::new(ExpiringMap::new(limits)),
-        }
+        LegacySse { sessions: Mutex::new(ExpiringMap::new(limits)) }
     }
 }
 
 impl LegacySse {
-    fn transport(&self) -> Transport {
-        match self.transport.load(Ordering::Relaxed) {
-            1 => Transport::Streamable,
-            2 => Transport::Old,
-            _ => Transport::Unknown,
-        }
-    }
-
-    fn note_transport(&self, transport: Transport) {
-        self.transport.store(transport as u8, Ordering::Relaxed);
-    }
-
-    fn sessions(&self) -> MutexGuard<'_, ExpiringMap<String, Arc<Session>>> {
+    fn sessions(&self) -> MutexGuard<'_, ExpiringMap<String, Kept>> {
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn find(&self, id: &str) -> Option<Arc<Session>> {
         let mut sessions = self.sessions();
-        if sessions.get(id).is_some_and(|session| session.switchboard.is_over()) {
+        if sessions.get(id).is_some_and(|kept| kept.session.dispatcher.is_over()) {
             sessions.remove(id);
         }
-        sessions.get(id).cloned()
+        sessions.get(id).map(|kept| Arc::clone(&kept.session))
     }
 
     fn close(&self, id: &str) -> bool {
@@ -98,22 +78,21 @@ impl LegacySse {
     }
 
     /// Stores a session under an unguessable id; `None` if there is no room.
-    fn keep(&self, session: Arc<Session>) -> Option<String> {
+    fn keep(&self, session: Arc<Session>, lease: Option<Lease>) -> Option<String> {
         let mut random = [0; 16];
         SystemRandom::new().fill(&mut random).ok()?;
         let id = format!("{PREFIX}{}", HEXLOWER.encode(&random));
         let mut sessions = self.sessions();
-        while sessions.evict_where(|_, session| session.switchboard.is_over()).is_some() {}
+        while sessions.evict_where(|_, kept| kept.session.dispatcher.is_over()).is_some() {}
         if !sessions.has_room(0) {
             // The map does not know when the last exchange ended, so the sessions are asked.
-            let idle = |(id, session): (&String, &Arc<Session>)| {
-                Some((session.switchboard.idle()?, id.clone()))
-            };
+            let idle =
+                |(id, kept): (&String, &Kept)| Some((kept.session.dispatcher.idle()?, id.clone()));
             let (_, oldest) = sessions.iter().filter_map(idle).max()?;
             sessions.remove(&oldest);
         }
         let now = Instant::now().into_std();
-        sessions.try_insert(id.clone(), session, 0, now).ok()?;
+        sessions.try_insert(id.clone(), Kept { session, _lease: lease }, 0, now).ok()?;
         Some(id)
     }
 }
@@ -130,22 +109,23 @@ pub(crate) async fn send(
     }
     let is_new = named.is_none() && request.method() == Method::POST;
     let is_candidate = is_new && !is_modern(request.headers());
-    match server.legacy.transport() {
-        Transport::Old if is_candidate => Box::pin(beginning(server, *request, None)).await,
+    match server.protocol.transport() {
+        HttpTransport::LegacySse if is_candidate => {
+            Box::pin(beginning(server, *request, None)).await
+        }
         // The session belongs to another transport, so this server does not know it.
-        Transport::Old if named.is_some() => Ok(empty(StatusCode::NOT_FOUND)),
-        Transport::Old => Ok(answer::refuse_modern(request.method())),
-        Transport::Unknown if is_candidate => Box::pin(probe_and_post(server, *request)).await,
+        HttpTransport::LegacySse if named.is_some() => Ok(empty(StatusCode::NOT_FOUND)),
+        HttpTransport::LegacySse => Ok(answer::refuse_modern(request.method())),
+        HttpTransport::Unknown if is_candidate => Box::pin(probe_and_post(server, *request)).await,
         _ => {
             let is_post = request.method() == Method::POST;
             let answer = server.send_directly(&request).await?;
             match answer.status() {
                 status if status.is_success() && is_post => {
-                    server.legacy.note_transport(Transport::Streamable);
+                    server.protocol.note_transport(HttpTransport::Streamable);
                 }
-                // The server may have been replaced, so its transport is detected again.
-                StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED if is_candidate => {
-                    server.legacy.note_transport(Transport::Unknown);
+                status if is_candidate && is_lost_transport(status.as_u16()) => {
+                    server.protocol.forget(Outdated::Transport);
                 }
                 _ => {}
             }
@@ -166,16 +146,17 @@ async fn probe_and_post(
     request: Request<Bytes>,
 ) -> Result<Response<AnswerBody>, SendError> {
     let mut again = Request::new(request.body().clone());
+    again.extensions_mut().extend(request.extensions().clone());
     *again.method_mut() = Method::POST;
     *again.headers_mut() = request.headers().clone();
     let answer = server.send_directly(&request).await?;
     match answer.status() {
         status if status.is_success() => {
-            server.legacy.note_transport(Transport::Streamable);
+            server.protocol.note_transport(HttpTransport::Streamable);
             Ok(answer)
         }
-        StatusCode::BAD_REQUEST | StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED => {
-            beginning(server, again, Some(answer)).await
+        status if is_unknown_transport(status.as_u16()) => {
+            beginning(server, again, Some(answer)).await.map_err(SendError::after_sending)
         }
         _ => Ok(answer),
     }
@@ -197,18 +178,19 @@ async fn beginning(
         return Ok(refused.unwrap_or_else(|| empty(StatusCode::ACCEPTED)));
     }
     let is_hello = message.is_hello();
+    let lease = message.lease();
     let session = match Session::open(server, message.headers(), !is_hello).await {
         Ok(session) => Arc::new(session),
         Err(error) => return not_old(server, message, refused, error).await,
     };
-    server.legacy.note_transport(Transport::Old);
+    server.protocol.note_transport(HttpTransport::LegacySse);
     if !is_hello {
         exchange::introduce(server, &session, message.headers()).await?;
         return exchange::carry_out(server, session, message).await.map(|(answer, _)| answer);
     }
     let (mut answer, is_begun) = exchange::carry_out(server, Arc::clone(&session), message).await?;
     if is_begun {
-        let kept = server.legacy.keep(session).and_then(|id| id.parse().ok());
+        let kept = server.legacy.keep(session, lease).and_then(|id| id.parse().ok());
         let Some(id) = kept else { return Ok(empty(StatusCode::SERVICE_UNAVAILABLE)) };
         answer.headers_mut().insert(SESSION, id);
     }
@@ -222,7 +204,7 @@ async fn not_old(
     refused: Option<Response<AnswerBody>>,
     error: OpenError,
 ) -> Result<Response<AnswerBody>, SendError> {
-    server.legacy.note_transport(Transport::Unknown);
+    server.protocol.forget(Outdated::Transport);
     match (refused, error) {
         (Some(refused), _) => Ok(refused),
         (None, OpenError::Send(error)) => Err(error),

@@ -14,13 +14,27 @@ mod body;
 mod collect;
 mod connect;
 pub mod headers;
+mod lease;
 mod legacy_sse;
-mod pieces;
+mod masked_body;
+pub mod offload;
+mod pace;
+mod poll_body;
 mod pool;
+mod protocol;
 mod server;
 pub mod sse;
 
+/// The parsers of HTTP/1.1 answers. Only the pool and the fuzz target `http1` use them.
+pub mod http1 {
+    pub use crate::pool::{Framing, Head, Piece};
+}
+
 pub use body::{AnswerBody, BodyError};
-pub use collect::{CollectError, collect};
-pub use pieces::Pieces;
+pub use collect::{CollectError, Collector, TooLong, collect};
+pub use lease::Lease;
+pub use masked_body::MaskedBody;
+pub use pace::Pace;
+pub use poll_body::PollBody;
+pub use protocol::{Outdated, ServerProtocol, Speaks};
 pub use server::{HttpUpstream, SendError, UrlError};

@@ -27,7 +27,11 @@ use hyper::{
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use tokio::time::Instant;
 
-use self::{buffered_stream::BufferedStream, framing::Framing};
+use self::buffered_stream::BufferedStream;
+pub use self::{
+    framing::{Framing, Piece},
+    head::Head,
+};
 use crate::{BodyError, SendError, address::Reach, connect};
 
 /// The maximum number of idle connections.
@@ -80,6 +84,11 @@ impl Pool {
         Some(Arc::new(Pool { url, host, reach, kept: Mutex::default() }))
     }
 
+    /// Fails if connections to the server would be refused.
+    pub(crate) async fn check_address(&self) -> Result<(), String> {
+        connect::check_address(&self.reach, &self.url).await
+    }
+
     pub(crate) fn url(&self) -> &Uri {
         &self.url
     }
@@ -102,7 +111,7 @@ impl Pool {
         let url = other.unwrap_or(&self.url);
         // An idle connection may turn out to be closed; then another one is tried.
         loop {
-            let kept = self.kept_way();
+            let kept = self.take_kept();
             let is_new = kept.is_none();
             let way = match kept {
                 Some(way) => way,
@@ -121,7 +130,7 @@ impl Pool {
         }
     }
 
-    fn kept_way(&self) -> Option<Way> {
+    fn take_kept(&self) -> Option<Way> {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(shared) = kept.shared.take_if(|shared| shared.is_closed()) {
             drop(shared);

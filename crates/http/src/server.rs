@@ -5,14 +5,15 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::{Request, Response, Uri};
 
-use crate::{AnswerBody, address::Reach, legacy_sse, pool::Pool};
+use crate::{AnswerBody, ServerProtocol, address::Reach, legacy_sse, pool::Pool};
 
 /// A server reached over HTTP. Its transport, streamable HTTP or the older HTTP+SSE, is detected
 /// automatically.
 #[derive(Debug, Clone)]
 pub struct HttpUpstream {
     pool: Arc<Pool>,
-    /// The state of the older transport.
+    pub(crate) protocol: Arc<ServerProtocol>,
+    /// The sessions of the older transport.
     pub(crate) legacy: Arc<legacy_sse::LegacySse>,
 }
 
@@ -34,23 +35,40 @@ pub enum SendError {
     BadAnswer(String),
 }
 
-/// Why a text is not a valid server URL.
+/// A text is not a valid server URL. It is not quoted, because it may contain a secret.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no URL of a server: it must be `http://` or `https://`, a host and a path")]
-pub struct UrlError(String);
+#[error("this is not the URL of a server: it must be `http://` or `https://`, a host and a path")]
+pub struct UrlError;
+
+impl SendError {
+    /// The same failure of a later attempt to send a request: an earlier one has reached the
+    /// server, which may have acted on it.
+    #[must_use]
+    pub fn after_sending(self) -> SendError {
+        match self {
+            SendError::NotSent(why) | SendError::NotStarted(why) => SendError::Lost(why),
+            other => other,
+        }
+    }
+}
 
 impl HttpUpstream {
     /// A server at a URL. This does not connect yet.
     pub fn new(url: &str, reach: Reach) -> Result<HttpUpstream, UrlError> {
-        let failed = || UrlError(url.chars().take(200).collect());
-        let parsed: Uri = url.parse().map_err(|_| failed())?;
+        let parsed: Uri = url.parse().map_err(|_| UrlError)?;
         let is_plain =
             parsed.authority().is_some_and(|authority| !authority.as_str().contains('@'));
         if !matches!(parsed.scheme_str(), Some("http" | "https")) || !is_plain {
-            return Err(failed());
+            return Err(UrlError);
         }
-        let pool = Pool::new(parsed, reach).ok_or_else(failed)?;
-        Ok(HttpUpstream { pool, legacy: Arc::default() })
+        let pool = Pool::new(parsed, reach).ok_or(UrlError)?;
+        Ok(HttpUpstream { pool, protocol: Arc::default(), legacy: Arc::default() })
+    }
+
+    /// The same server, which notes its transport in this value.
+    #[must_use]
+    pub fn with_protocol(self, protocol: &Arc<ServerProtocol>) -> HttpUpstream {
+        HttpUpstream { protocol: Arc::clone(protocol), ..self }
     }
 
     /// Sends one request to the server's URL, over the server's transport.
@@ -59,6 +77,12 @@ impl HttpUpstream {
         request: Box<Request<Bytes>>,
     ) -> impl Future<Output = Result<Response<AnswerBody>, SendError>> + Send {
         legacy_sse::send(self, request)
+    }
+
+    /// Fails, with the reason and what to do, if every connection to the server would be refused
+    /// because of its address.
+    pub async fn check_address(&self) -> Result<(), String> {
+        self.pool.check_address().await
     }
 
     /// The server's URL.

@@ -1,12 +1,12 @@
 //! Decides which failed attempts to authenticate are recorded, so that they neither go unseen nor
-//! fill the log.
+//! fill the log, and which sources have failed so often that they must wait.
 //!
 //! The caller passes the time in and writes the records.
 
 use std::{
     collections::HashMap,
     fmt,
-    net::{IpAddr, Ipv6Addr},
+    net::{IpAddr, Ipv4Addr, Ipv6Addr},
     time::Duration,
 };
 
@@ -15,23 +15,32 @@ const MOST_RECORDS: u64 = 10;
 /// The number of sources counted separately per minute; further ones are counted together.
 const MOST_SOURCES: usize = 10_000;
 
+/// The failed attempts of one source in a minute after which it must wait for the next minute.
+const MOST_FAILURES: u64 = 20;
+/// The same for all sources of one IPv4 network (/24) together.
+const MOST_OF_NETWORK: u64 = 100;
+
 /// Counts the failed attempts of each source within one minute.
 ///
 /// A count is never dropped before its minute is over, so failing from many addresses resets no
 /// count.
 #[derive(Debug, Default)]
-pub struct FailedAttempts {
+pub(crate) struct FailedAttempts {
     /// Minutes since the Unix epoch.
     minute: u64,
     counts: HashMap<Source, u64>,
+    /// The counts of IPv4 networks.
+    networks: HashMap<Source, u64>,
 }
 
 /// The source of attempts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Source {
+pub(crate) enum Source {
     /// An IPv4 address, or the /64 of an IPv6 address: the smallest range that providers assign to
     /// one customer.
     Address(IpAddr),
+    /// The network of an IPv4 address.
+    Network(Ipv4Addr),
     /// All further sources together.
     Others,
 }
@@ -39,37 +48,39 @@ pub enum Source {
 /// What to record about a failed attempt.
 #[derive(Debug, PartialEq, Eq)]
 #[must_use = "these are the records to write"]
-pub struct Noted {
+pub(crate) struct Noted {
     /// Whether the attempt itself is recorded.
-    pub is_recorded: bool,
+    pub(crate) is_recorded: bool,
     /// The sums of the previous minute, if a new one has started.
-    pub sums: Vec<Sum>,
+    pub(crate) sums: Vec<Sum>,
+    /// How many seconds the source must wait before its next attempt is answered as usual; `None`
+    /// if it has not failed too often.
+    pub(crate) wait: Option<u64>,
 }
 
 /// The number of attempts of one source in a past minute that were not recorded individually.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Sum {
-    pub source: Source,
-    pub attempts: u64,
+pub(crate) struct Sum {
+    pub(crate) source: Source,
+    pub(crate) attempts: u64,
 }
 
 impl FailedAttempts {
     /// Counts a failed attempt. `now` is the time since the Unix epoch.
-    pub fn note(&mut self, address: IpAddr, now: Duration) -> Noted {
+    pub(crate) fn note(&mut self, address: IpAddr, now: Duration) -> Noted {
         let sums = self.sweep(now);
-        let source = Source::of(address);
-        let is_counted_apart =
-            self.counts.len() < MOST_SOURCES || self.counts.contains_key(&source);
-        let counted = if is_counted_apart { source } else { Source::Others };
-        let count = self.counts.entry(counted).or_default();
-        *count += 1;
+        let count = increment(&mut self.counts, Source::of(address));
+        let of_network =
+            Source::network_of(address).map_or(0, |network| increment(&mut self.networks, network));
+        let is_limited = count > MOST_FAILURES || of_network > MOST_OF_NETWORK;
+        let wait = is_limited.then(|| 60 - now.as_secs() % 60);
         // One record is reserved for the sum.
-        Noted { is_recorded: *count < MOST_RECORDS, sums }
+        Noted { is_recorded: count < MOST_RECORDS, sums, wait }
     }
 
     /// Closes the current minute, if it is over.
     #[must_use = "these are the records to write"]
-    pub fn sweep(&mut self, now: Duration) -> Vec<Sum> {
+    pub(crate) fn sweep(&mut self, now: Duration) -> Vec<Sum> {
         let minute = now.as_secs() / 60;
         // Callers read the clock before they take the lock, so a time of the previous minute may
         // arrive late.
@@ -82,11 +93,12 @@ impl FailedAttempts {
 
     /// Closes the current minute, even if it is not over.
     #[must_use = "these are the records to write"]
-    pub fn finish(&mut self) -> Vec<Sum> {
+    pub(crate) fn finish(&mut self) -> Vec<Sum> {
         let sum = |(source, count): (Source, u64)| {
             let attempts = count.saturating_sub(MOST_RECORDS - 1);
             (attempts > 0).then_some(Sum { source, attempts })
         };
+        self.networks = HashMap::new();
         // The map is replaced, not drained, to free the memory that an attack took.
         let mut sums: Vec<_> =
             std::mem::take(&mut self.counts).into_iter().filter_map(sum).collect();
@@ -95,7 +107,23 @@ impl FailedAttempts {
     }
 }
 
+/// Counts an attempt, for the source itself if there is room.
+fn increment(counts: &mut HashMap<Source, u64>, source: Source) -> u64 {
+    let is_counted_apart = counts.len() < MOST_SOURCES || counts.contains_key(&source);
+    let count = counts.entry(if is_counted_apart { source } else { Source::Others }).or_default();
+    *count += 1;
+    *count
+}
+
 impl Source {
+    /// The network of an IPv4 address: its /24, or for programs on this machine all of 127.0.0.0/8.
+    fn network_of(address: IpAddr) -> Option<Source> {
+        let IpAddr::V4(address) = address.to_canonical() else { return None };
+        let host_bits = if address.is_loopback() { 24 } else { 8 };
+        let network = address.to_bits() >> host_bits << host_bits;
+        Some(Source::Network(Ipv4Addr::from_bits(network)))
+    }
+
     fn of(address: IpAddr) -> Source {
         Source::Address(match address.to_canonical() {
             IpAddr::V4(address) => address.into(),
@@ -112,6 +140,7 @@ impl fmt::Display for Source {
                 write!(f, "{address}/64")
             }
             Source::Address(address) => write!(f, "{address}"),
+            Source::Network(network) => write!(f, "the network of {network}"),
             Source::Others => f.write_str("other addresses"),
         }
     }
@@ -193,6 +222,30 @@ mod tests {
         let recorded = (0..300_000).filter(|n| attempts.note(v4(n % 30_000), NOON).is_recorded);
         let recorded = recorded.count() + attempts.finish().len();
         assert_eq!(recorded, (MOST_SOURCES + 1) * 10);
+    }
+
+    #[test]
+    fn a_source_or_a_network_that_fails_too_often_must_wait_for_the_next_minute() {
+        let mut attempts = FailedAttempts::default();
+        let late = NOON + Duration::from_secs(50);
+        let waits = |attempts: &mut FailedAttempts, address| attempts.note(address, late).wait;
+        for _ in 0..MOST_FAILURES {
+            assert_eq!(waits(&mut attempts, v4(1)), None);
+        }
+        assert_eq!(waits(&mut attempts, v4(1)), Some(10));
+        assert_eq!(waits(&mut attempts, v4(2)), None);
+        for host in 3..200 {
+            let _ = attempts.note(v4(host), late);
+        }
+        // The network is exhausted, and its neighbour is not.
+        assert_eq!(waits(&mut attempts, v4(250)), Some(10));
+        assert_eq!(waits(&mut attempts, v4(256)), None);
+        assert_eq!(attempts.note(v4(250), NOON + MINUTE).wait, None);
+        // Many addresses do not make room for one that must wait.
+        for number in 0..60_000 {
+            let _ = attempts.note(v4(0x1_0000 + number), NOON + MINUTE);
+        }
+        assert!(attempts.note(v4(0x2_0000), NOON + MINUTE).wait.is_some());
     }
 
     #[test]

@@ -41,7 +41,7 @@ pub enum OptionsError {
     Unknown(String),
     #[error("option `{name}` must be {expected}")]
     Wrong { name: &'static str, expected: &'static str },
-    #[error("`{0}` is no host: write a name or an IP address")]
+    #[error("`{0}` is not a valid host: write a name or an IP address")]
     Host(String),
 }
 

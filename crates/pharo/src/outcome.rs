@@ -5,7 +5,7 @@
 
 use bytes::Bytes;
 use sluice_builtin::ToolResult;
-use sluice_wire::json::{Bounds, Document, Kind, Quoted, Value};
+use sluice_wire::json::{Bounds, Document, Kind, LoneSurrogates, Quoted, Value};
 
 use crate::image::{Answer, NoAnswer};
 
@@ -17,6 +17,7 @@ const BOUNDS: Bounds = Bounds {
     number: 1 << 20,
     members: 1 << 22,
     nodes: 1 << 22,
+    lone_surrogates: LoneSurrogates::Refuse,
 };
 
 /// Converts the answer of an image, or the failure to get one, into a tool result.

@@ -142,7 +142,7 @@ impl Import<'_> {
     fn exists(&mut self, wanted: bool, span: Span, path: &str) {
         if !wanted && path.split('.').count() > 2 {
             let message = format!(
-                "`{path}` counted as absent where something on the way is no object; now that \
+                "`{path}` counted as absent where something on the way is not an object; now that \
                  is denied"
             );
             self.notes.know(span, message);

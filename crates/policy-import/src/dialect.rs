@@ -16,14 +16,21 @@ pub(super) const WINDOWS: [&str; 3] = ["minute", "hour", "day"];
 
 static TOOL_NAME: TextForm = TextForm { pattern: ".", example: "create_issue" };
 static RATE: TextForm = TextForm { pattern: "^[0-9]+/(minute|hour|day)$", example: "5/hour" };
+static TIMEOUT: TextForm = TextForm { pattern: "^([0-9]+(h|m|s))+$", example: "10m" };
 static PATH: TextForm = TextForm { pattern: r"^(args|state)\.", example: "args.amount" };
 
 static VERSIONS: [Choice; 1] = [word("1", "The only version.")];
 static POSTURES: [Choice; 2] = [word("allow", "The default."), word("deny", "Only listed tools.")];
-static RULE_ACTIONS: [Choice; 2] =
-    [word("evaluate", "The conditions must hold."), word("deny", "Every call is denied.")];
-static FLAT_ACTIONS: [Choice; 2] =
-    [word("allow", "The tool is allowed."), word("deny", "Every call is denied.")];
+static RULE_ACTIONS: [Choice; 3] = [
+    word("evaluate", "The conditions must hold."),
+    word("deny", "Every call is denied."),
+    word("require_approval", "Calls for which the conditions hold need a human's approval."),
+];
+static FLAT_ACTIONS: [Choice; 3] = [
+    word("allow", "The tool is allowed."),
+    word("deny", "Every call is denied."),
+    word("require_approval", "Every call needs a human's approval."),
+];
 static WINDOW_CHOICES: [Choice; 3] =
     [word("minute", "In UTC."), word("hour", "In UTC."), word("day", "In UTC.")];
 static OPERATORS: [Choice; 11] = [
@@ -44,7 +51,7 @@ static CONDITION: Record = Record {
     name: "condition",
     doc: "One test on an argument or a counter.",
     fields: &[
-        must("path", Type::Form(&PATH), "What is tested: `args.a.b` or `state.tool.counter`."),
+        must("path", Type::Form(&PATH), "The tested value: `args.a.b` or `state.tool.counter`."),
         must("op", Type::Choice(&OPERATORS), "How to compare."),
         may("value", Type::OperatorValue, "What to compare with."),
     ],
@@ -69,8 +76,9 @@ static RULE: Record = Record {
         may("action", Type::Choice(&RULE_ACTIONS), "Default: `evaluate`."),
         may("rate_limit", Type::Form(&RATE), "So many calls in a window."),
         may("conditions", Type::List(&Type::Record(&CONDITION)), "All must hold."),
-        may("on_deny", Type::Text, "What the caller is told."),
+        may("on_deny", Type::Text, "The message to the caller."),
         may("state", Type::Record(&STATE), "A counter."),
+        may("approval_timeout", Type::Form(&TIMEOUT), "How long an approval waits."),
     ],
 };
 
@@ -95,7 +103,7 @@ static TOOL: Record = Record {
     fields: &[
         may("rules", Type::List(&Type::Record(&RULE)), "Its rules."),
         may("action", Type::Choice(&FLAT_ACTIONS), "Flat shape: allow or deny."),
-        may("reason", Type::Text, "Flat shape: what the caller is told."),
+        may("reason", Type::Text, "Flat shape: the message to the caller."),
         may("rate_limit", Type::Record(&FLAT_RATE), "Flat shape: a limit."),
         may("validate", Type::Record(&VALIDATE), "Flat shape: checks on the arguments."),
     ],
@@ -114,6 +122,7 @@ pub(super) static POLICY: Record = Record {
         may("description", Type::Text, "What the policy is for."),
         may("default", Type::Choice(&POSTURES), "What holds for tools not listed."),
         may("hide", Type::List(&Type::Text), "Tools that are not shown."),
+        may("approvals", Type::Object, "How people are asked for approvals."),
         may("tools", Type::Map { keys: &TOOL_NAME, values: &Type::Record(&TOOL) }, "The tools."),
     ],
 };

@@ -8,6 +8,7 @@ use sluice_policy::file::node::Node;
 
 use super::{
     Import,
+    approval::HeldCalls,
     counter::Rate,
     limit::{Effect, limit, seconds_limit},
     list, text,
@@ -28,6 +29,7 @@ pub(super) struct ImportedEntry {
     require: Vec<Json>,
     deny_if: Vec<Json>,
     limits: Vec<Json>,
+    pub(super) held: Option<HeldCalls>,
     validate_args: Option<bool>,
 }
 
@@ -37,6 +39,7 @@ impl ImportedEntry {
             && self.require.is_empty()
             && self.deny_if.is_empty()
             && self.limits.is_empty()
+            && self.held.is_none()
             && self.validate_args.is_none()
     }
 
@@ -48,6 +51,7 @@ impl ImportedEntry {
             ("require", list(self.require)),
             ("deny_if", list(self.deny_if)),
             ("limits", list(self.limits)),
+            ("approval", self.held.map(HeldCalls::into_json)),
             ("validate_args", self.validate_args.map(Json::from)),
         ];
         object_of(members)
@@ -59,7 +63,7 @@ pub(super) struct OldRule<'n> {
     /// Its tool, or `_global`.
     pub(super) scope: &'n str,
     pub(super) node: &'n Node,
-    on_deny: Option<&'n str>,
+    pub(super) on_deny: Option<&'n str>,
 }
 
 impl Import<'_> {
@@ -79,7 +83,12 @@ impl Import<'_> {
     fn rule(&mut self, rule: &OldRule<'_>, entry: &mut ImportedEntry) {
         let has = |key| rule.node.get(key).is_some();
         let conditions = list(rule.node, "conditions");
-        let denies = text(rule.node, "action") == Some("deny");
+        let action = text(rule.node, "action");
+        if action == Some("require_approval") {
+            return self.require_approval(rule, conditions, entry);
+        }
+        self.refuse_timeout(rule);
+        let denies = action == Some("deny");
         if denies && (!conditions.is_empty() || has("rate_limit")) {
             let message = "a rule with `action: deny` takes no `conditions` and no `rate_limit`";
             self.problems.add(rule.node.span, message.into());
@@ -139,7 +148,7 @@ impl Import<'_> {
         }
     }
 
-    fn no_path(&mut self, condition: &Node) {
+    pub(super) fn no_path(&mut self, condition: &Node) {
         let path = condition.get("path").unwrap_or(condition);
         let message = format!("`path` must begin with `args.` or `state.`, found {path}");
         self.problems.add(path.span, message);
@@ -148,7 +157,11 @@ impl Import<'_> {
     /// Converts the flat shape, whose keys have the same meaning in our language.
     fn flat(&mut self, scope: &str, node: &Node, entry: &mut ImportedEntry) {
         entry.reason = text(node, "reason").map(str::to_owned);
-        entry.action = (text(node, "action") == Some("deny")).then_some("deny");
+        entry.action = match text(node, "action") {
+            Some("deny") => Some("deny"),
+            Some("require_approval") => Some("approve"),
+            _ => None,
+        };
         let rate = node.get("rate_limit");
         let whole = |key| rate.and_then(|rate| rate.get(key)).and_then(Node::as_whole);
         if let (Some(rate), Some(max), Some(seconds)) = (rate, whole("max"), whole("window")) {
@@ -164,7 +177,7 @@ impl Import<'_> {
     }
 }
 
-fn predicate(conditions: Vec<Json>, on_deny: Option<&str>) -> Json {
+pub(super) fn predicate(conditions: Vec<Json>, on_deny: Option<&str>) -> Json {
     object_of([("conditions", Some(Json::Array(conditions))), ("on_deny", on_deny.map(Json::from))])
 }
 

@@ -6,8 +6,10 @@
 //! is never returned.
 //!
 //! The dialect's counters are collected first (`counter`), because a condition may read a counter
-//! that another rule declares. Then each tool becomes an entry (`entry`, `condition`, `limit`).
+//! that another rule declares. Then each tool becomes an entry (`entry`, `condition`, `limit`,
+//! `approval`).
 
+mod approval;
 mod bound;
 mod condition;
 mod counter;
@@ -57,9 +59,9 @@ pub fn import(text: &[u8]) -> Result<Imported, Vec<Problem>> {
         Some(policy) if problems.is_empty() => {
             let policy = format!("{policy:#}\n");
             loads(&policy)?;
-            Ok(Imported { policy, notes: notes.placed_in(text) })
+            Ok(Imported { policy, notes: notes.into_notes(text) })
         }
-        _ => Err(problems.placed_in(text)),
+        _ => Err(problems.into_problems(text)),
     }
 }
 
@@ -98,6 +100,7 @@ fn policy(root: &Node, problems: &mut Problems, notes: &mut Notes) -> Json {
     if default == "deny" {
         policy.extend(import.beside_tools(root));
     }
+    import.note_approvals(root);
     Json::Object(policy)
 }
 

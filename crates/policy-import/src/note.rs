@@ -50,7 +50,7 @@ impl Notes {
     }
 
     /// The notes by position, with lines and columns.
-    pub(super) fn placed_in(mut self, text: &[u8]) -> Vec<Note> {
+    pub(super) fn into_notes(mut self, text: &[u8]) -> Vec<Note> {
         self.taken.sort_by_key(|(span, ..)| span.start);
         self.taken
             .into_iter()

@@ -77,7 +77,7 @@ fn call(
         Decision::Allow(allow) => allow,
     };
     let reading = |limit: &Limit| counters.get(limit.counter()).copied().unwrap_or_default();
-    if allow.admit(reading).is_err() {
+    if allow.admit(reading, |_| Amount::ZERO).is_err() {
         return "limit";
     }
     for charge in allow.charges() {
@@ -130,7 +130,7 @@ fn the_wildcard_lists_no_tool() {
 }
 
 #[test]
-fn what_is_absent_fails_a_negation() {
+fn a_missing_argument_fails_a_negation() {
     let push = |args| ("push", args);
     let calls = [
         push(json!({ "branch": "feat", "note": "n", "tag": "t" })),
@@ -159,7 +159,7 @@ fn rules_of_one_tool_all_count() {
 }
 
 #[test]
-fn what_would_not_load_is_refused() {
+fn a_policy_that_would_not_load_is_refused() {
     let condition = "          - { path: args.a, op: gt, value: 0 }\n";
     let text = format!(
         "version: \"1\"\ntools:\n  t:\n    rules:\n      - name: many\n        conditions:\n{}",
@@ -169,4 +169,28 @@ fn what_would_not_load_is_refused() {
     let messages: Vec<_> = problems.iter().map(|problem| &*problem.message).collect();
     assert_eq!(messages.len(), 1);
     assert!(messages.concat().contains("at most 100"), "{messages:?}");
+}
+
+#[test]
+fn imported_approvals_hold_what_the_rules_meant() {
+    let policy = r#"
+version: "1"
+tools:
+  refund:
+    rules:
+      - { action: require_approval, conditions: [{ path: args.amount, op: gt, value: 100 }, { path: args.to, op: eq, value: x }] }
+      - { action: require_approval, conditions: [{ path: args.to, op: eq, value: y }] }
+      - { conditions: [{ path: args.amount, op: lte, value: 1000 }] }
+  drop: { rules: [{ action: require_approval }] }
+"#;
+    let refund = |amount: u32, to: &str| ("refund", json!({ "amount": amount, "to": to }));
+    let calls = [
+        refund(100, "x"),
+        refund(101, "x"),
+        refund(101, "z"),
+        refund(1, "y"),
+        refund(1001, "y"),
+        ("drop", json!({})),
+    ];
+    assert_eq!(judged(policy, &calls), ["allow", "hold", "allow", "hold", "deny", "hold"]);
 }

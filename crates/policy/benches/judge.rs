@@ -70,7 +70,7 @@ fn judged<'p>(policy: &'p Policy, call: &Call<'_>, tool: &ToolFacts) -> Allow<'p
     let at = Timestamp::from_millis(1_700_000_000_000);
     let decision = judge(black_box(Some(policy)), black_box(call), Facts::Known(tool), at);
     let Decision::Allow(allow) = decision else { unreachable!("the benchmark's call is allowed") };
-    allow.admit(|_| Amount::ONE).expect("the charges fit");
+    allow.admit(|_| Amount::ONE, |_| Amount::ZERO).expect("the charges fit");
     allow
 }
 

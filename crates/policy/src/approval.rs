@@ -63,4 +63,13 @@ impl<'p> Terms<'p> {
             ..self
         }
     }
+
+    /// Combines the terms of two policies into the stricter ones, under the rule of the first.
+    pub(crate) fn and_of(self, other: &Terms<'_>) -> Terms<'p> {
+        Terms {
+            approvers: self.approvers.max(other.approvers),
+            expires_seconds: self.expires_seconds.min(other.expires_seconds),
+            ..self
+        }
+    }
 }

@@ -3,9 +3,9 @@
 use sluice_wire::json::Value;
 
 use crate::{
+    default_messages::Phrases,
     operator::Test,
     path::{ArgPath, Unjudgeable},
-    words::Phrases,
 };
 
 /// One test on one path.

@@ -2,13 +2,16 @@
 
 use std::borrow::Cow;
 
+use serde::{Serialize, Serializer};
 use smallvec::SmallVec;
 
 use crate::{
     amount::Amount,
     approval::Terms,
     decimal::Decimal,
-    limit::Limit,
+    default_messages,
+    limit::{Concurrency, Limit},
+    policy::Mode,
     standing::Unavailable,
     time::{Timestamp, Window},
 };
@@ -43,14 +46,56 @@ impl Outcome {
     }
 }
 
+impl Serialize for Outcome {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.name())
+    }
+}
+
 /// The decision on one call, before its counters are read.
 #[derive(Debug)]
 pub enum Decision<'p> {
     Deny(Denial<'p>),
     /// A human must approve the call first.
     Hold(Terms<'p>),
-    /// The call is allowed, if its charges fit.
+    /// The call is forwarded, if its charges fit.
     Allow(Allow<'p>),
+}
+
+/// What a policy in shadow mode would do with a call that is forwarded all the same.
+#[derive(Debug, Clone)]
+pub enum Objection<'p> {
+    Deny(Denial<'p>),
+    Hold(Terms<'p>),
+}
+
+impl<'p> Decision<'p> {
+    /// The decision as it would be if policies in shadow mode were enforced, too.
+    #[must_use]
+    pub fn under_enforcement(self) -> Decision<'p> {
+        match self {
+            Decision::Allow(Allow { objection: Some(objection), .. }) => match *objection {
+                Objection::Deny(denial) => Decision::Deny(denial),
+                Objection::Hold(terms) => Decision::Hold(terms),
+            },
+            decision => decision,
+        }
+    }
+}
+
+/// The steps of the judgement that can deny, in their order. Of the denials of several policies,
+/// the one of the earliest step is named.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum JudgingStep {
+    Hide,
+    /// Something is not known of the tool.
+    Unknown,
+    Default,
+    ValidateArgs,
+    Require,
+    DenyIf,
+    Approval,
+    Limits,
 }
 
 /// A call that is not forwarded.
@@ -64,6 +109,11 @@ pub struct Denial<'p> {
     pub retry_after: Option<u64>,
     /// Set if the tool is unavailable, whatever the arguments.
     pub(crate) unavailable: Option<Unavailable>,
+    /// Whether the call is denied because the tool's definition is not known.
+    pub(crate) lacks_definition: bool,
+    pub(crate) step: JudgingStep,
+    /// Whether only policies in shadow mode deny the call.
+    pub(crate) in_shadow: bool,
 }
 
 impl Denial<'_> {
@@ -81,9 +131,14 @@ impl Denial<'_> {
         self.unavailable.is_some()
     }
 
+    /// Whether the call passes all the same, because only policies in shadow mode deny it.
+    pub fn is_in_shadow(&self) -> bool {
+        self.in_shadow
+    }
+
     /// Whether the call is refused in shadow mode too: the tool is hidden, may be hidden, or must
     /// look as if it were.
-    pub fn refuses_in_shadow(&self) -> bool {
+    pub(crate) fn refuses_in_shadow(&self) -> bool {
         matches!(
             self.unavailable,
             Some(
@@ -91,6 +146,7 @@ impl Denial<'_> {
                     | Unavailable::MaybeHidden
                     | Unavailable::LongName
                     | Unavailable::NotInList
+                    | Unavailable::Withheld
             )
         )
     }
@@ -100,12 +156,26 @@ impl Denial<'_> {
 #[derive(Debug)]
 pub struct Allow<'p> {
     pub(crate) at: Timestamp,
-    /// Every limit that applies, in the order of denials.
-    pub(crate) demands: SmallVec<[Demand<'p>; 4]>,
+    /// Every limit and `concurrent` that applies, in the order of denials.
+    pub(crate) demands: Demands<'p>,
+    /// What a policy in shadow mode has against the call. Only policies that are enforced charge
+    /// it then.
+    pub(crate) objection: Option<Box<Objection<'p>>>,
+}
+
+pub(crate) type Demands<'p> = SmallVec<[Demand<'p>; 4]>;
+
+/// What a call needs.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Demand<'p> {
+    /// Room in a counter.
+    Charge(ChargeDemand<'p>),
+    /// A place among the calls in progress.
+    Lease(&'p Concurrency),
 }
 
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Demand<'p> {
+pub(crate) struct ChargeDemand<'p> {
     pub(crate) limit: &'p Limit,
     pub(crate) amount: Amount,
 }
@@ -124,17 +194,34 @@ impl<'p> Allow<'p> {
     /// The charges of the call, one for each counter.
     pub fn charges(&self) -> impl Iterator<Item = Charge<'p>> + '_ {
         self.binding().into_iter().filter_map(|place| {
-            let demand = self.demands.get(place)?;
+            let demand = self.find_charge(place)?;
             let window_start = demand.limit.window.start(self.at);
             Some(Charge { limit: demand.limit, amount: demand.amount, window_start })
         })
     }
 
+    /// The maxima of calls in progress among which the call needs a place, one for each entry.
+    pub fn leases(&self) -> impl Iterator<Item = &'p Concurrency> + '_ {
+        self.demands.iter().filter_map(|demand| match demand {
+            Demand::Lease(concurrency) => Some(*concurrency),
+            Demand::Charge(_) => None,
+        })
+    }
+
+    fn find_charge(&self, place: usize) -> Option<&ChargeDemand<'p>> {
+        match self.demands.get(place)? {
+            Demand::Charge(demand) => Some(demand),
+            Demand::Lease(_) => None,
+        }
+    }
+
     /// For each counter, the index of the demand with the smallest maximum.
     fn binding(&self) -> SmallVec<[usize; 8]> {
-        let mut places: SmallVec<[usize; 8]> = (0..self.demands.len()).collect();
-        let counter = |place: &usize| self.demands.get(*place).map(|d| d.limit.counter_number);
-        let rank = |place: &usize| self.demands.get(*place).map(|demand| demand.rank(*place));
+        let all = 0..self.demands.len();
+        let mut places: SmallVec<[usize; 8]> =
+            all.filter(|place| self.find_charge(*place).is_some()).collect();
+        let counter = |place: &usize| self.find_charge(*place).map(|d| d.limit.counter_number);
+        let rank = |place: &usize| self.find_charge(*place).map(|demand| demand.rank(*place));
         places.sort_unstable_by(|a, b| {
             counter(a).cmp(&counter(b)).then_with(|| rank(a).cmp(&rank(b)))
         });
@@ -143,29 +230,66 @@ impl<'p> Allow<'p> {
         places
     }
 
-    /// Whether the charges fit, given the current value of each counter.
+    /// What a policy in shadow mode would do with the call.
+    pub fn objection(&self) -> Option<&Objection<'p>> {
+        self.objection.as_deref()
+    }
+
+    /// The same without the charges of policies in shadow mode.
+    #[must_use]
+    pub fn without_shadow(&self) -> Allow<'p> {
+        let enforced = self.demands.iter().filter(|demand| demand.mode() == Mode::Enforce);
+        let demands = enforced.copied().collect();
+        Allow { at: self.at, demands, objection: None }
+    }
+
+    /// Whether the call fits, given the current value of each counter, and the calls in progress
+    /// for each `concurrent`.
     ///
-    /// If they do not, the first limit that is exceeded is the denial.
-    pub fn admit(&self, reading: impl Fn(&Limit) -> Amount) -> Result<(), Denial<'p>> {
+    /// If it does not, the first limit that is exceeded is the denial: first of those that are
+    /// enforced, then of those in shadow mode.
+    pub fn admit(
+        &self,
+        reading: impl Fn(&Limit) -> Amount,
+        in_progress: impl Fn(&Concurrency) -> Amount,
+    ) -> Result<(), Denial<'p>> {
+        let mut in_shadow = None;
         for demand in &self.demands {
-            let used = reading(demand.limit);
-            if !demand.limit.admits(used, demand.amount) {
-                return Err(demand.refusal(used, self.at));
+            let refusal = match demand {
+                Demand::Charge(charge) => charge.refuse(reading(charge.limit), self.at),
+                Demand::Lease(concurrency) => refuse_lease(concurrency, in_progress(concurrency)),
+            };
+            match refusal {
+                Some(denial) if demand.mode() == Mode::Enforce => return Err(denial),
+                refusal => in_shadow = in_shadow.or(refusal),
             }
         }
-        Ok(())
+        in_shadow.map_or(Ok(()), Err)
     }
 }
 
-impl<'p> Demand<'p> {
+impl Demand<'_> {
+    fn mode(&self) -> Mode {
+        match self {
+            Demand::Charge(demand) => demand.limit.mode,
+            Demand::Lease(concurrency) => concurrency.mode,
+        }
+    }
+}
+
+impl<'p> ChargeDemand<'p> {
     /// The sort key of a demand: the smallest one applies. Maxima that are equal in the counters'
     /// precision may still differ as text.
     fn rank(&self, place: usize) -> (Amount, Decimal<'p>, usize) {
         (self.limit.max, Decimal::read(&self.limit.max_text), place)
     }
 
-    fn refusal(&self, used: Amount, at: Timestamp) -> Denial<'p> {
+    /// Denies the call if it does not fit.
+    fn refuse(&self, used: Amount, at: Timestamp) -> Option<Denial<'p>> {
         let limit = self.limit;
+        if limit.admits(used, self.amount) {
+            return None;
+        }
         let fits_later = limit.admits(Amount::ZERO, self.amount);
         let left = limit.window.remaining_millis(at);
         let message = match &limit.message {
@@ -179,7 +303,7 @@ impl<'p> Demand<'p> {
             )),
         };
         let retry_after = fits_later.then_some(left);
-        Denial { rule: Cow::Borrowed(&limit.rule), message, retry_after, unavailable: None }
+        Some(denial(&limit.rule, limit.mode, message, retry_after))
     }
 
     fn full(&self, used: Amount, left: u64) -> String {
@@ -195,19 +319,49 @@ impl<'p> Demand<'p> {
     }
 }
 
+/// Denies a call if as many calls are in progress as may be.
+fn refuse_lease(concurrency: &Concurrency, in_progress: Amount) -> Option<Denial<'_>> {
+    if concurrency.admits(in_progress) {
+        return None;
+    }
+    let Concurrency { max, scope, rule, message, mode } = concurrency;
+    let own_words = || Cow::Owned(default_messages::explain_concurrency(*max, *scope));
+    let message = message.as_deref().map_or_else(own_words, Cow::Borrowed);
+    Some(denial(rule, *mode, message, None))
+}
+
+/// A denial in the step of limits.
+fn denial<'p>(
+    rule: &'p str,
+    mode: Mode,
+    message: Cow<'p, str>,
+    retry_after: Option<u64>,
+) -> Denial<'p> {
+    Denial {
+        rule: Cow::Borrowed(rule),
+        message,
+        retry_after,
+        unavailable: None,
+        lacks_definition: false,
+        step: JudgingStep::Limits,
+        in_shadow: mode == Mode::Shadow,
+    }
+}
+
 /// Formats a wait in a unit that people use, rounded up.
 fn wait(millis: u64) -> String {
     let seconds = millis.div_ceil(1000);
     match seconds {
         0..=120 => format!("{seconds} s"),
         121..=7_200 => format!("{} min", seconds.div_ceil(60)),
-        _ => format!("{} h", seconds.div_ceil(3_600)),
+        7_201..=172_800 => format!("{} h", seconds.div_ceil(3_600)),
+        _ => format!("{} days", seconds.div_ceil(86_400)),
     }
 }
 
 fn per(window: Window) -> String {
     match window {
-        Window::Minute | Window::Hour | Window::Day => format!("per {window}"),
+        Window::Minute | Window::Hour | Window::Day | Window::Month => format!("per {window}"),
         Window::Seconds(1) => "per second".into(),
         Window::Seconds(seconds) => format!("per {seconds} s"),
     }

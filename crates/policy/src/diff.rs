@@ -2,17 +2,20 @@
 //!
 //! Compares what each policy says about every tool. Where the result depends on a
 //! call's arguments, the diff names the added and removed conditions and makes no
-//! claim about the calls that match them.
+//! claim about the calls that match them. Each change says whether it is tighter or looser.
 
+mod canonical;
+mod others;
 mod summary;
 
 use std::collections::BTreeSet;
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
+use serde_json::Value as Json;
 
 use crate::{
     facts::{Facts, ToolFacts},
-    policy::{Mode, Policy, ServerRequest},
+    policy::Policy,
 };
 use summary::{Standing, Summary};
 
@@ -44,12 +47,44 @@ pub struct ToolDiff {
 /// One change.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Change {
-    /// `allowed`, `denied`, `limited`, `loosened`, `approval`, or `arguments`
+    /// `allowed`, `denied`, `limited`, `loosened`, `changed`, `approval`, or `arguments`
     /// where it depends on a call's arguments.
     pub effect: &'static str,
+    pub direction: Direction,
     /// The rule behind it, in the policy that contains it.
     pub rule: String,
     pub detail: String,
+    /// The old value, for programs; null if there was none.
+    pub before: Json,
+    /// The new value; null if there is none.
+    pub after: Json,
+}
+
+/// Whether a change permits fewer calls or more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Direction {
+    Tighter,
+    Looser,
+    /// Some calls are permitted that were not, and others are not that were; or the calls are the
+    /// same, and only the rule is another one.
+    Neither,
+}
+
+impl Direction {
+    /// The word used in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Direction::Tighter => "tighter",
+            Direction::Looser => "looser",
+            Direction::Neither => "other",
+        }
+    }
+}
+
+impl Serialize for Direction {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.name())
+    }
 }
 
 /// Compares two policies over a server's tools or, without a list of tools, over the names and
@@ -57,7 +92,7 @@ pub struct Change {
 pub fn diff(before: &Policy, after: &Policy, tools: Option<&[ToolFacts]>) -> PolicyDiff {
     let mut result = PolicyDiff {
         tools: Vec::new(),
-        other: other_changes(before, after),
+        other: others::changes(before, after),
         unchanged: 0,
         complete: true,
         notes: Vec::new(),
@@ -85,6 +120,21 @@ pub fn diff(before: &Policy, after: &Policy, tools: Option<&[ToolFacts]>) -> Pol
 }
 
 impl PolicyDiff {
+    /// All changes, of tools and others.
+    pub fn changes(&self) -> impl Iterator<Item = &Change> {
+        self.tools.iter().flat_map(|tool| &tool.changes).chain(&self.other)
+    }
+
+    /// Whether any difference was found.
+    pub fn is_empty(&self) -> bool {
+        self.changes().next().is_none()
+    }
+
+    /// How many changes go in this direction.
+    pub fn count(&self, direction: Direction) -> usize {
+        self.changes().filter(|change| change.direction == direction).count()
+    }
+
     fn compare(&mut self, tool: &str, old: &Summary<'_>, new: &Summary<'_>) {
         let changes = old.changes_to(new);
         if changes.is_empty() {
@@ -127,54 +177,6 @@ impl PolicyDiff {
             ));
         }
     }
-}
-
-fn other_changes(before: &Policy, after: &Policy) -> Vec<Change> {
-    let mut changes = Vec::new();
-    let mut note = |effect, rule: &str, detail: String| {
-        changes.push(Change { effect, rule: rule.into(), detail });
-    };
-    match (before.mode, after.mode) {
-        (Mode::Enforce, Mode::Shadow) => {
-            note("allowed", "/mode", "denials no longer take effect, only `hide` does".into());
-        }
-        (Mode::Shadow, Mode::Enforce) => note("denied", "/mode", "denials take effect".into()),
-        _ => {}
-    }
-    for (rule, old, new) in [
-        ("/resources", before.resources.to_string(), after.resources.to_string()),
-        ("/prompts", before.prompts.to_string(), after.prompts.to_string()),
-        ("/server_requests", requests(before), requests(after)),
-        ("/methods", methods(before), methods(after)),
-    ] {
-        if old != new {
-            let effect = match (old.as_str(), new.as_str()) {
-                ("none", _) | (_, "all") => "allowed",
-                (_, "none") | ("all", _) => "denied",
-                _ => "arguments",
-            };
-            note(effect, rule, format!("{old} before, {new} after"));
-        }
-    }
-    changes
-}
-
-fn requests(policy: &Policy) -> String {
-    let names: Vec<_> = ServerRequest::ALL
-        .into_iter()
-        .filter(|request| policy.permits_server_request(*request))
-        .map(|request| format!("`{}`", request.name()))
-        .collect();
-    match names.len() {
-        0 => "none".into(),
-        3 => "all".into(),
-        _ => names.join(", "),
-    }
-}
-
-fn methods(policy: &Policy) -> String {
-    let names: Vec<_> = policy.methods.iter().map(|glob| format!("`{}`", glob.text())).collect();
-    if names.is_empty() { "none".into() } else { names.join(", ") }
 }
 
 impl Standing {

@@ -9,15 +9,16 @@ use crate::{
     decision::{Decision, Denial},
     facts::Facts,
     judge::{Call, judge_watched},
-    limit::Limit,
+    limit::{Concurrency, Limit},
     policy::{Mode, Policy},
     time::Timestamp,
 };
 
 use report::Recorder;
-pub use report::{ChargeReport, Explanation, Step};
+pub use report::{ChargeReport, Explanation, Step, StepResult};
 
-/// Explains the decision on a call, with the given counter readings.
+/// Explains the decision on a call, with the given counter readings and calls in
+/// progress.
 ///
 /// The outcome is the one under enforcement, also in shadow mode.
 pub fn explain(
@@ -26,31 +27,42 @@ pub fn explain(
     facts: Facts<'_>,
     at: Timestamp,
     reading: impl Fn(&Limit) -> Amount,
+    in_progress: impl Fn(&Concurrency) -> Amount,
 ) -> Explanation {
     let mut recorder = Recorder::default();
     let decision = judge_watched(policy, call, facts, at, &mut recorder);
-    let mut explanation = match decision {
+    let is_passed = matches!(&decision, Decision::Allow(allow) if allow.objection().is_some());
+    let mut in_shadow = is_passed;
+    let mut explanation = match decision.under_enforcement() {
         Decision::Deny(denial) => explain_denial(&denial),
         Decision::Hold(terms) => Explanation::of_hold(&terms),
         Decision::Allow(allow) => {
             recorder.limits(&allow, &reading);
-            match allow.admit(&reading) {
-                Err(denial) => explain_denial(&denial),
+            recorder.leases(&allow, &in_progress);
+            match allow.admit(&reading, &in_progress) {
+                Err(denial) => {
+                    in_shadow |= denial.in_shadow;
+                    explain_denial(&denial)
+                }
                 Ok(()) => Explanation::of_allow(&allow, &reading),
             }
         }
     };
     explanation.trace = recorder.finish(&explanation);
-    explanation.shadow = policy.is_some_and(|policy| policy.mode == Mode::Shadow);
+    if let Some(policy) = policy {
+        let mut layers = policy.layers();
+        explanation.shadow = in_shadow || layers.all(|layer| layer.mode == Mode::Shadow);
+        let rule = explanation.rule.as_deref();
+        explanation.base = rule.and_then(|rule| policy.base_of_rule(rule)).map(String::from);
+    }
     explanation
 }
 
 fn explain_denial(denial: &Denial<'_>) -> Explanation {
     Explanation {
-        outcome: denial.outcome().name(),
         rule: Some(denial.rule.clone().into_owned()),
         message: Some(denial.message.clone().into_owned()),
         retry_after_ms: denial.retry_after,
-        ..Explanation::default()
+        ..Explanation::new(denial.outcome())
     }
 }

@@ -38,12 +38,16 @@ impl ToolFacts {
     }
 
     /// Reads all tools of a `tools/list` result: the JSON-RPC message, its result, or the bare
-    /// list. `None` if there is no list of named tools, or two of them share a name.
+    /// list; or of a report that holds each tool's definition beside what it was found to be, as
+    /// `sluice scan` and the API write it. `None` if there is no list of named tools, or two of
+    /// them share a name.
     pub fn from_list(answer: Value<'_>) -> Option<Vec<ToolFacts>> {
         let result = answer.get("result").unwrap_or(answer);
         let tools = result.get("tools").unwrap_or(result);
-        let tools: Vec<Definition<'_>> =
-            tools.items()?.map(Definition::from_tool).collect::<Option<_>>()?;
+        let tools: Vec<Definition<'_>> = tools
+            .items()?
+            .map(|tool| Definition::from_tool(find_definition(tool)))
+            .collect::<Option<_>>()?;
         let names: HashSet<_> = tools.iter().map(|tool| tool.name).collect();
         if names.len() != tools.len() {
             return None;
@@ -52,6 +56,16 @@ impl ToolFacts {
         let facts =
             tools.iter().map(|tool| ToolFacts::new(tool, classify(tool, &siblings).category));
         Some(facts.collect())
+    }
+
+    /// Reads the definitions of all tools of a server, each a JSON object. `None` like
+    /// [`ToolFacts::from_list`].
+    pub fn from_definitions<'d>(
+        definitions: impl Iterator<Item = &'d str>,
+    ) -> Option<Vec<ToolFacts>> {
+        let list = format!("[{}]", definitions.collect::<Vec<_>>().join(","));
+        let document = Document::parse(list, &loose_bounds()).ok()?;
+        ToolFacts::from_list(document.root())
     }
 
     /// The tool's exact name.
@@ -64,6 +78,11 @@ impl ToolFacts {
         self.category
     }
 
+    /// The text of `inputSchema`.
+    pub(crate) fn schema_text(&self) -> Option<&str> {
+        self.schema_text.as_deref()
+    }
+
     /// The compiled `inputSchema`, or why there is none.
     pub(crate) fn schema(&self) -> Result<&ArgsSchema, &str> {
         let compiled = self.schema.get_or_init(|| compile(self.schema_text.as_deref()));
@@ -71,20 +90,30 @@ impl ToolFacts {
     }
 }
 
+/// The definition in one item of a list.
+fn find_definition(item: Value<'_>) -> Value<'_> {
+    let Some(name) = item.get("name").and_then(Value::as_str) else { return item };
+    let is_same = |inner: &Value<'_>| inner.get("name").and_then(Value::as_str) == Some(name);
+    item.get("definition").filter(is_same).unwrap_or(item)
+}
+
 fn compile(text: Option<&str>) -> Result<ArgsSchema, String> {
     let text = text.ok_or("the tool has no `inputSchema`")?;
     let unusable = |why: &dyn std::fmt::Display| format!("the tool's schema cannot be used: {why}");
-    // It was parsed before, as a part of its list. These bounds must not be narrower.
-    let bounds = Bounds {
+    let document = Document::parse(text, &loose_bounds()).map_err(|refusal| unusable(&refusal))?;
+    ArgsSchema::compile(&to_serde(document.root())).map_err(|why| unusable(&why))
+}
+
+/// Bounds for what was parsed before, as a part of its list; they must not be narrower.
+fn loose_bounds() -> Bounds {
+    Bounds {
         bytes: usize::MAX,
         depth: 256,
         string: usize::MAX,
         members: usize::MAX,
         nodes: usize::MAX,
         ..Bounds::default()
-    };
-    let document = Document::parse(text, &bounds).map_err(|refusal| unusable(&refusal))?;
-    ArgsSchema::compile(&to_serde(document.root())).map_err(|why| unusable(&why))
+    }
 }
 
 /// Whether the definition of the called tool is known.
@@ -92,10 +121,14 @@ fn compile(text: Option<&str>) -> Result<ArgsSchema, String> {
 pub enum Facts<'t> {
     /// The definition is known.
     Known(&'t ToolFacts),
+    /// Only the tool's category is known, as in a policy's own tests.
+    OfCategory(Category),
     /// The server's list is known, and the tool is not in it.
     NotInList,
     /// The server's list is not available.
     NoList,
+    /// The gateway withholds the tool, because its definition cannot be shown to a client.
+    Withheld,
 }
 
 impl<'t> Facts<'t> {
@@ -108,15 +141,22 @@ impl<'t> Facts<'t> {
     pub(crate) fn category(self) -> Option<Category> {
         match self {
             Facts::Known(tool) => Some(tool.category),
-            Facts::NotInList | Facts::NoList => None,
+            Facts::OfCategory(category) => Some(category),
+            Facts::NotInList | Facts::NoList | Facts::Withheld => None,
         }
+    }
+
+    /// Whether the tool's whole definition is known.
+    pub(crate) fn is_known(self) -> bool {
+        matches!(self, Facts::Known(_))
     }
 
     pub(crate) fn schema(self) -> Result<&'t ArgsSchema, &'t str> {
         match self {
             Facts::Known(tool) => tool.schema(),
             Facts::NotInList => Err("the tool is not in the server's list"),
-            Facts::NoList => Err("the tool's definition is not known"),
+            Facts::NoList | Facts::OfCategory(_) => Err("the tool's definition is not known"),
+            Facts::Withheld => Err("the tool is withheld"),
         }
     }
 }

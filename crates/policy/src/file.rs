@@ -6,6 +6,7 @@
 //! is then lowered into a [`Policy`] (`lower`). Tree, tables and problems are public for
 //! importers of other dialects.
 
+mod bases;
 pub mod check;
 pub mod grammar;
 mod json;
@@ -17,6 +18,7 @@ pub(crate) mod yaml;
 
 use crate::policy::Policy;
 
+pub use bases::{BaseText, Bases, MOST_IN_CHAIN, MissingBase, find_base};
 pub use problem::Problem;
 pub use schema::json_schema;
 
@@ -42,18 +44,29 @@ impl Format {
     }
 }
 
-/// Compiles a policy, or reports every problem in its text.
+/// Compiles a policy that stands alone, or reports every problem in its text.
 ///
 /// The policy's own tests are not run; see [`Policy::run_tests`].
+/// It can extend no other policy; [`load_extending`] looks them up.
 pub fn load(text: &[u8], format: Format) -> Result<Policy, Vec<Problem>> {
+    load_extending(text, format, &bases::NoBases)
+}
+
+/// Compiles a policy with those that it extends, or reports every problem in its text.
+pub fn load_extending(
+    text: &[u8],
+    format: Format,
+    bases: &dyn Bases,
+) -> Result<Policy, Vec<Problem>> {
     let mut problems = problem::Problems::default();
     let policy = read(text, format, &mut problems).map(|root| {
         check::check(&root, &mut problems);
-        lower::lower(&root, &mut problems)
+        let chain = bases::read_chain(&root, bases, &mut problems);
+        lower::lower(&root, &chain, &mut problems)
     });
     match policy {
         Some(policy) if problems.is_empty() => Ok(policy),
-        _ => Err(problems.placed_in(text)),
+        _ => Err(problems.into_problems(text)),
     }
 }
 

@@ -1,5 +1,5 @@
-//! The decision on one call: steps 1 to 8 of the language, in order, and the amounts of step 9. The
-//! store checks whether these fit the limits.
+//! The decision on one call: steps 1 to 8 of the policy language (`docs/policy.md`), in order, and
+//! the amounts to charge, step 9. The store checks whether these fit the limits.
 //!
 //! A pure function. A call that cannot be judged is denied. Every step reports to a
 //! [`Witness`], so that an explanation runs the same code.
@@ -7,22 +7,22 @@
 use std::borrow::Cow;
 
 use sluice_wire::json::Value;
-use smallvec::SmallVec;
 
 use crate::{
     amount::Amount,
     approval::{Approval, Terms},
     condition::{Predicate, Quantifier},
     decimal::Decimal,
-    decision::{Allow, Decision, Demand, Denial},
+    decision::{Allow, ChargeDemand, Decision, Demand, Demands, Denial, JudgingStep},
+    default_messages,
     facts::Facts,
+    layers::{apply_mode, judge_layers},
     limit::Limit,
     path::Unjudgeable,
     policy::{Entry, Policy, Validate, ValidateBy},
     standing::standing,
     time::Timestamp,
     witness::{Silent, Witness},
-    words,
 };
 
 /// One `tools/call`, with the parts that a decision needs.
@@ -85,10 +85,27 @@ pub(crate) fn judge_watched<'p>(
             message: Cow::Borrowed("no policy is attached for this server, so nothing is allowed"),
             retry_after: None,
             unavailable: None,
+            lacks_definition: false,
+            step: JudgingStep::Hide,
+            in_shadow: false,
         });
     };
-    let mut judgement = Judgement { policy, call, facts, witness };
-    judgement.steps(at).unwrap_or_else(Decision::Deny)
+    if policy.bases.is_empty() {
+        apply_mode(policy, judge_layer(policy, call, facts, at, witness), at)
+    } else {
+        judge_layers(policy, call, facts, at, witness)
+    }
+}
+
+/// Judges a call by one policy, without those that it extends, as if it was enforced.
+pub(crate) fn judge_layer<'p>(
+    policy: &'p Policy,
+    call: &Call<'_>,
+    facts: Facts<'_>,
+    at: Timestamp,
+    witness: &mut impl Witness,
+) -> Result<Decision<'p>, Denial<'p>> {
+    Judgement { policy, call, facts, witness }.steps(at)
 }
 
 struct Judgement<'p, 'c, W> {
@@ -102,21 +119,23 @@ impl<'p, W: Witness> Judgement<'p, '_, W> {
     fn steps(&mut self, at: Timestamp) -> Result<Decision<'p>, Denial<'p>> {
         let entries = standing(self.policy, self.call.tool, self.facts);
         self.witness.note_standing(self.policy, self.facts, &entries);
-        let entries = entries.map_err(|reason| reason.denial(self.call.tool))?;
-        self.validate(&entries)?;
+        let entries =
+            entries.map_err(|reason| reason.denial(self.call.tool, &self.policy.prefix))?;
+        self.validate(&entries).map_err(|denial| denial.in_step(JudgingStep::ValidateArgs))?;
         for entry in &entries {
-            self.require(entry)?;
+            self.require(entry).map_err(|denial| denial.in_step(JudgingStep::Require))?;
         }
         for entry in &entries {
-            self.deny_if(entry)?;
+            self.deny_if(entry).map_err(|denial| denial.in_step(JudgingStep::DenyIf))?;
         }
-        if let Some(terms) = self.approval(&entries)?
+        let terms = self.approval(&entries);
+        if let Some(terms) = terms.map_err(|denial| denial.in_step(JudgingStep::Approval))?
             && self.call.consent == Consent::NotGiven
         {
             return Ok(Decision::Hold(terms));
         }
         let demands = self.demands(&entries)?;
-        Ok(Decision::Allow(Allow { at, demands }))
+        Ok(Decision::Allow(Allow { at, demands, objection: None }))
     }
 
     fn validate(&mut self, entries: &[&'p Entry]) -> Result<(), Denial<'p>> {
@@ -126,16 +145,27 @@ impl<'p, W: Witness> Judgement<'p, '_, W> {
         if !self.policy.validates_by_default(entries) {
             return Ok(());
         }
-        self.refuse_invalid("/validate_args", None, self.own_schema_refusal())
+        let checked =
+            self.refuse_invalid(&self.policy.validate_args_rule, None, self.own_schema_refusal());
+        checked.map_err(|denial| self.own_schema_denial(denial))
     }
 
     fn validate_by(&mut self, validate: &'p Validate) -> Result<(), Denial<'p>> {
-        let refusal = match &validate.by {
-            ValidateBy::Default | ValidateBy::NotByDefault => return Ok(()),
-            ValidateBy::Own => self.own_schema_refusal(),
-            ValidateBy::Schema { schema, .. } => schema.refuse(self.call.args),
-        };
-        self.refuse_invalid(&validate.rule, validate.message.as_deref(), refusal)
+        let (rule, message) = (&validate.rule, validate.message.as_deref());
+        match &validate.by {
+            ValidateBy::Default | ValidateBy::NotByDefault => Ok(()),
+            ValidateBy::Own => {
+                let checked = self.refuse_invalid(rule, message, self.own_schema_refusal());
+                checked.map_err(|denial| self.own_schema_denial(denial))
+            }
+            ValidateBy::Schema { schema, .. } => {
+                self.refuse_invalid(rule, message, schema.refuse(self.call.args))
+            }
+        }
+    }
+
+    fn own_schema_denial(&self, denial: Denial<'p>) -> Denial<'p> {
+        Denial { lacks_definition: !self.facts.is_known(), ..denial }
     }
 
     fn own_schema_refusal(&self) -> Option<String> {
@@ -153,7 +183,7 @@ impl<'p, W: Witness> Judgement<'p, '_, W> {
     ) -> Result<(), Denial<'p>> {
         self.witness.note_validation(rule, refusal.as_deref());
         let Some(refusal) = refusal else { return Ok(()) };
-        Err(denial(rule, message, || words::explain_invalid_arguments(&refusal)))
+        Err(denial(rule, message, || default_messages::explain_invalid_arguments(&refusal)))
     }
 
     fn require(&mut self, entry: &'p Entry) -> Result<(), Denial<'p>> {
@@ -174,12 +204,12 @@ impl<'p, W: Witness> Judgement<'p, '_, W> {
                 None => {}
                 Some((condition, None)) => {
                     return Err(denial(&condition.rule, message, || {
-                        words::explain_require(condition)
+                        default_messages::explain_require(condition)
                     }));
                 }
                 Some((condition, Some(problem))) => {
                     return Err(unjudgeable(&condition.rule, message, problem, || {
-                        words::unjudgeable(condition, problem)
+                        default_messages::unjudgeable(condition, problem)
                     }));
                 }
             }
@@ -191,7 +221,9 @@ impl<'p, W: Witness> Judgement<'p, '_, W> {
         for predicate in &entry.deny_if {
             if self.fires("deny_if", predicate, None)? {
                 let message = predicate.message.as_deref();
-                return Err(denial(&predicate.rule, message, || words::explain_deny_if(predicate)));
+                return Err(denial(&predicate.rule, message, || {
+                    default_messages::explain_deny_if(predicate)
+                }));
             }
         }
         Ok(())
@@ -214,7 +246,7 @@ impl<'p, W: Witness> Judgement<'p, '_, W> {
                 Err(problem) => {
                     let rule = rule.unwrap_or(&condition.rule);
                     return Err(unjudgeable(rule, predicate.message.as_deref(), problem, || {
-                        words::unjudgeable(condition, problem)
+                        default_messages::unjudgeable(condition, problem)
                     }));
                 }
             }
@@ -248,12 +280,15 @@ impl<'p, W: Witness> Judgement<'p, '_, W> {
         Ok(asks)
     }
 
-    fn demands(&mut self, entries: &[&'p Entry]) -> Result<SmallVec<[Demand<'p>; 4]>, Denial<'p>> {
-        let mut demands = SmallVec::new();
-        for limit in entries.iter().flat_map(|entry| &entry.limits) {
-            let amount = amount(limit, self.call.args);
-            self.witness.note_amount(limit, &amount);
-            demands.push(Demand { limit, amount: amount? });
+    fn demands(&mut self, entries: &[&'p Entry]) -> Result<Demands<'p>, Denial<'p>> {
+        let mut demands = Demands::new();
+        for entry in entries {
+            for limit in &entry.limits {
+                let amount = amount(limit, self.call.args);
+                self.witness.note_amount(limit, &amount);
+                demands.push(Demand::Charge(ChargeDemand { limit, amount: amount? }));
+            }
+            demands.extend(entry.concurrent.as_ref().map(Demand::Lease));
         }
         Ok(demands)
     }
@@ -263,12 +298,13 @@ impl<'p, W: Witness> Judgement<'p, '_, W> {
 fn amount<'p>(limit: &'p Limit, args: Option<Value<'_>>) -> Result<Amount, Denial<'p>> {
     let Some(path) = &limit.increment_from else { return Ok(Amount::ONE) };
     let message = limit.message.as_deref();
-    let wrong =
-        |why: &str| denial(&limit.rule, message, || words::explain_missing_amount(path, why));
+    let wrong = |why: &str| {
+        denial(&limit.rule, message, || default_messages::explain_missing_amount(path, why))
+    };
     let number = match path.single(args) {
         Err(problem @ Unjudgeable::LookAlike) => {
             return Err(unjudgeable(&limit.rule, message, problem, || {
-                words::explain_look_alike(path)
+                default_messages::explain_look_alike(path)
             }));
         }
         Err(Unjudgeable::Type) => return Err(wrong("is not a number")),
@@ -284,7 +320,22 @@ fn denial<'p>(
     own_words: impl FnOnce() -> String,
 ) -> Denial<'p> {
     let message = message.map_or_else(|| Cow::Owned(own_words()), Cow::Borrowed);
-    Denial { rule: Cow::Borrowed(rule), message, retry_after: None, unavailable: None }
+    Denial {
+        rule: Cow::Borrowed(rule),
+        message,
+        retry_after: None,
+        unavailable: None,
+        lacks_definition: false,
+        // The caller says which, if it is another.
+        step: JudgingStep::Limits,
+        in_shadow: false,
+    }
+}
+
+impl Denial<'_> {
+    fn in_step(self, step: JudgingStep) -> Self {
+        Denial { step, ..self }
+    }
 }
 
 fn unjudgeable<'p>(

@@ -1,8 +1,9 @@
-//! Limits: the maximum of a counter in one window, and the scope of the counter.
+//! Limits: the maximum of a counter in one window, and of calls in progress at a time; and the
+//! scope of both.
 
 use std::fmt;
 
-use crate::{amount::Amount, path::ArgPath, time::Window};
+use crate::{amount::Amount, path::ArgPath, policy::Mode, time::Window};
 
 /// The scope of a counter: the calls that it counts together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -42,7 +43,7 @@ impl fmt::Display for Scope {
 #[derive(Debug)]
 pub struct Limit {
     pub(crate) counter: Box<str>,
-    /// All limits of a policy that share a counter have the same number.
+    /// All limits of a policy and its bases that share a counter have the same number.
     pub(crate) counter_number: u32,
     pub(crate) window: Window,
     pub(crate) scope: Scope,
@@ -51,6 +52,8 @@ pub struct Limit {
     pub(crate) max_text: Box<str>,
     pub(crate) increment_from: Option<ArgPath>,
     pub(crate) rule: Box<str>,
+    /// The mode of the policy that sets it.
+    pub(crate) mode: Mode,
     /// The message to the caller, if the policy has one.
     pub(crate) message: Option<Box<str>>,
 }
@@ -89,5 +92,39 @@ impl Limit {
     /// Whether `amount` fits when the counter is at `reading`.
     pub fn admits(&self, reading: Amount, amount: Amount) -> bool {
         reading.checked_add(amount).is_some_and(|sum| sum <= self.max)
+    }
+}
+
+/// The maximum of calls in progress at a time, to which one entry applies.
+#[derive(Debug)]
+pub struct Concurrency {
+    pub(crate) max: u64,
+    pub(crate) scope: Scope,
+    pub(crate) rule: Box<str>,
+    /// The mode of the policy that sets it.
+    pub(crate) mode: Mode,
+    /// The message to the caller, if the policy has one.
+    pub(crate) message: Option<Box<str>>,
+}
+
+impl Concurrency {
+    /// The most calls at a time.
+    pub fn max(&self) -> u64 {
+        self.max
+    }
+
+    /// Whose calls are counted together.
+    pub fn scope(&self) -> Scope {
+        self.scope
+    }
+
+    /// The rule's id, which also tells these calls from those of other entries.
+    pub fn rule(&self) -> &str {
+        &self.rule
+    }
+
+    /// Whether one more call fits beside those in progress.
+    pub fn admits(&self, in_progress: Amount) -> bool {
+        in_progress < Amount::whole(self.max)
     }
 }

@@ -7,6 +7,7 @@ mod hosts;
 mod paths;
 mod pattern;
 mod scalar;
+mod search_cost;
 
 use sluice_wire::json::{Kind, Value};
 
@@ -33,6 +34,7 @@ pub(crate) enum Test {
     Regex(TextPattern),
     Contains(Scalar),
     StartsWith(Box<str>),
+    EndsWith(Box<str>),
     PathWithin(Directories),
     UrlHostIn(Hosts),
 }
@@ -56,6 +58,7 @@ impl Test {
             Test::Regex(pattern) => Ok(pattern.occurs_in(text(value)?)),
             Test::Contains(part) => contains(value, part),
             Test::StartsWith(start) => Ok(text(value)?.starts_with(&**start)),
+            Test::EndsWith(end) => Ok(text(value)?.ends_with(&**end)),
             Test::PathWithin(directories) => directories.hold(text(value)?),
             Test::UrlHostIn(hosts) => hosts.include(text(value)?),
         }

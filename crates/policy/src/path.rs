@@ -12,11 +12,11 @@ use sluice_wire::{
 #[derive(Debug, Clone)]
 pub struct ArgPath {
     text: Box<str>,
-    steps: Box<[Step]>,
+    steps: Box<[PathStep]>,
 }
 
 #[derive(Debug, Clone)]
-enum Step {
+enum PathStep {
     /// `*`: every element of a list.
     Every,
     /// A key of an object, or an index of a list if it is a number.
@@ -46,7 +46,7 @@ impl ArgPath {
     /// Parses a path; `None` if it is invalid.
     pub fn parse(text: &str) -> Option<ArgPath> {
         let names = text.strip_prefix("args.")?;
-        let steps = names.split('.').map(Step::parse).collect::<Option<_>>()?;
+        let steps = names.split('.').map(PathStep::parse).collect::<Option<_>>()?;
         Some(ArgPath { text: text.into(), steps })
     }
 
@@ -57,7 +57,7 @@ impl ArgPath {
 
     /// Whether the path selects every element of some list.
     pub fn is_plural(&self) -> bool {
-        self.steps.iter().any(|step| matches!(step, Step::Every))
+        self.steps.iter().any(|step| matches!(step, PathStep::Every))
     }
 
     /// Calls `leaf` for each value that the path selects, with `None` for an absent one.
@@ -69,7 +69,7 @@ impl ArgPath {
         match args {
             Some(args) => walk(&self.steps, args, leaf),
             // A call without arguments has an empty object, which is not a list.
-            None if matches!(self.steps.first(), Some(Step::Every)) => Err(Unjudgeable::Type),
+            None if matches!(self.steps.first(), Some(PathStep::Every)) => Err(Unjudgeable::Type),
             None => leaf(None),
         }
     }
@@ -99,40 +99,40 @@ impl ArgPath {
     }
 }
 
-impl Step {
-    fn parse(name: &str) -> Option<Step> {
+impl PathStep {
+    fn parse(name: &str) -> Option<PathStep> {
         match name {
             "" => None,
-            "*" => Some(Step::Every),
+            "*" => Some(PathStep::Every),
             _ => {
                 let digits = name.bytes().all(|byte| byte.is_ascii_digit());
                 let canonical = name == "0" || (digits && !name.starts_with('0'));
                 // A number too large for the type is beyond the end of any list.
                 let place = canonical.then(|| name.parse().unwrap_or(usize::MAX));
-                Some(Step::Name { key: Governed::new(name), place })
+                Some(PathStep::Name { key: Governed::new(name), place })
             }
         }
     }
 }
 
 fn walk<'d>(
-    steps: &[Step],
+    steps: &[PathStep],
     value: Value<'d>,
     leaf: &mut impl FnMut(Option<Value<'d>>) -> Result<(), Unjudgeable>,
 ) -> Result<(), Unjudgeable> {
     let Some((step, rest)) = steps.split_first() else { return leaf(Some(value)) };
     match (value.kind(), step) {
-        (Kind::Object, Step::Name { key, .. }) => match member(value, key)? {
+        (Kind::Object, PathStep::Name { key, .. }) => match member(value, key)? {
             Some(value) => walk(rest, value, leaf),
             None => leaf(None),
         },
-        (Kind::List, Step::Name { place: Some(place), .. }) => {
+        (Kind::List, PathStep::Name { place: Some(place), .. }) => {
             match value.items().and_then(|mut items| items.nth(*place)) {
                 Some(value) => walk(rest, value, leaf),
                 None => leaf(None),
             }
         }
-        (Kind::List, Step::Every) => {
+        (Kind::List, PathStep::Every) => {
             let mut items = value.items().into_iter().flatten().peekable();
             if items.peek().is_none() {
                 return leaf(None);

@@ -6,8 +6,8 @@
 use std::collections::BTreeSet;
 
 use crate::{
-    access::Access, approval::Approval, condition::Predicate, limit::Limit, pattern::Glob,
-    pattern::Pattern, pattern::PatternIndex, schema::ArgsSchema, selftest::SelfTest,
+    access::Access, approval::Approval, condition::Predicate, limit::Concurrency, limit::Limit,
+    pattern::Glob, pattern::Pattern, pattern::PatternIndex, schema::ArgsSchema, selftest::SelfTest,
 };
 
 /// The treatment of tools that no entry selects.
@@ -25,14 +25,22 @@ pub enum Mode {
     Shadow,
 }
 
-/// One compiled policy.
+/// One compiled policy. The policies that it extends judge each call as well: fields hold its own
+/// part, and public methods answer for all layers.
 #[derive(Debug)]
 pub struct Policy {
+    /// What its rule ids begin with: nothing, or the name of a base and `:`.
+    pub(crate) prefix: Box<str>,
+    /// The policies that it extends, directly or not, the last of the chain first; their own
+    /// `bases` are empty.
+    pub(crate) bases: Box<[Policy]>,
     pub(crate) description: Option<Box<str>>,
     pub(crate) posture: Posture,
     pub(crate) mode: Mode,
     /// The policy-level `validate_args`.
     pub(crate) validate_args: bool,
+    /// Its rule id.
+    pub(crate) validate_args_rule: Box<str>,
     pub(crate) hide: Hide,
     pub(crate) tools: Tools,
     pub(crate) all_tools: Option<Entry>,
@@ -41,6 +49,8 @@ pub struct Policy {
     pub(crate) server_requests: Box<[ServerRequest]>,
     pub(crate) methods: Box<[Glob]>,
     pub(crate) tests: Box<[SelfTest]>,
+    /// The most steps that the regexes of one call take for each byte of its arguments.
+    pub(crate) steps_per_byte: u64,
 }
 
 /// A request that a server may send to its client.
@@ -175,6 +185,7 @@ pub(crate) struct Entry {
     pub(crate) deny_if: Box<[Predicate]>,
     pub(crate) approval: Option<Approval>,
     pub(crate) limits: Box<[Limit]>,
+    pub(crate) concurrent: Option<Concurrency>,
 }
 
 /// An entry's setting for validating arguments.
@@ -213,20 +224,58 @@ impl Policy {
         self.posture
     }
 
+    /// The policies that judge a call: those that it extends, the last of the chain first, and
+    /// this one.
+    pub(crate) fn layers(&self) -> impl Iterator<Item = &Policy> {
+        self.bases.iter().chain(std::iter::once(self))
+    }
+
+    /// The names of the policies that it extends, as rule ids begin with them, the nearest first.
+    pub fn base_names(&self) -> impl Iterator<Item = &str> {
+        self.bases.iter().rev().map(Policy::base_name)
+    }
+
+    /// The name of a base, as `extends` gives it.
+    fn base_name(&self) -> &str {
+        self.prefix.strip_suffix(':').unwrap_or_default()
+    }
+
+    /// The base that a rule belongs to, unless it is a rule of the policy itself.
+    pub(crate) fn base_of_rule(&self, rule: &str) -> Option<&str> {
+        let base = self.bases.iter().find(|base| rule.starts_with(&*base.prefix))?;
+        Some(base.base_name())
+    }
+
     /// Whether any tool may be hidden.
     pub fn hides_anything(&self) -> bool {
+        self.layers().any(Policy::hides_something)
+    }
+
+    /// Whether it hides tools itself.
+    pub(crate) fn hides_something(&self) -> bool {
         !self.hide.is_empty()
     }
 
     /// Whether a decision may depend on the tools' definitions: then the server's list is needed
     /// before a call can be judged.
     pub fn depends_on_definitions(&self) -> bool {
+        self.layers().any(Policy::needs_definitions)
+    }
+
+    fn needs_definitions(&self) -> bool {
         let own_schema = |entry: &Entry| matches!(entry.validate.by, ValidateBy::Own);
         let selects_by_category = |index: &PatternIndex| index.categories().next().is_some();
-        self.hides_anything()
+        self.hides_something()
             || self.validate_args
             || selects_by_category(&self.tools.index)
             || self.tools.entries.iter().chain(&self.all_tools).any(own_schema)
+    }
+
+    /// The most steps that searching a call's arguments may take, if they are so long in bytes.
+    pub fn search_steps(&self, bytes: usize) -> u64 {
+        let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
+        let steps = self.layers().map(|layer| layer.steps_per_byte.saturating_mul(bytes));
+        steps.fold(0, u64::saturating_add)
     }
 
     /// Whether the policy-level `validate_args` applies to a call with these entries.
@@ -237,24 +286,39 @@ impl Policy {
 
     /// The names of all counters, in order.
     pub fn counters(&self) -> BTreeSet<&str> {
-        let entries = self.tools.entries.iter().chain(&self.all_tools);
+        let entries = self.layers().flat_map(Policy::entries);
         entries.flat_map(|entry| &entry.limits).map(Limit::counter).collect()
+    }
+
+    fn entries(&self) -> impl Iterator<Item = &Entry> {
+        self.tools.entries.iter().chain(&self.all_tools)
+    }
+
+    /// The rules that bound calls in progress.
+    pub fn concurrencies(&self) -> impl Iterator<Item = &Concurrency> {
+        let entries = self.layers().flat_map(Policy::entries);
+        entries.filter_map(|entry| entry.concurrent.as_ref())
     }
 
     /// The tools that the policy names exactly.
     pub(crate) fn exact_names(&self) -> impl Iterator<Item = &str> {
-        let excepted = self.tools.entries.iter().chain(&self.all_tools);
-        self.tools
-            .index
-            .exact_names()
-            .chain(self.hide.index.exact_names())
-            .chain(excepted.flat_map(|entry| entry.except.0.iter().map(|name| &**name)))
+        self.layers().flat_map(|layer| {
+            let excepted = layer.entries().flat_map(|entry| entry.except.0.iter());
+            layer
+                .tools
+                .index
+                .exact_names()
+                .chain(layer.hide.index.exact_names())
+                .chain(excepted.map(|name| &**name))
+        })
     }
 
     /// The patterns and categories by which entries and `hide` select tools.
     pub(crate) fn patterns(&self) -> impl Iterator<Item = &str> {
-        let hidden = self.hide.patterns.iter().map(|(pattern, _)| pattern.text());
-        let entries = self.tools.entries.iter().map(|entry| &*entry.key);
-        hidden.chain(entries).filter(|text| text.contains('*') || text.starts_with('@'))
+        let texts = self.layers().flat_map(|layer| {
+            let hidden = layer.hide.patterns.iter().map(|(pattern, _)| pattern.text());
+            hidden.chain(layer.tools.entries.iter().map(|entry| &*entry.key))
+        });
+        texts.filter(|text| text.contains('*') || text.starts_with('@'))
     }
 }

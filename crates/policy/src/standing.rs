@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use smallvec::SmallVec;
 
 use crate::{
-    decision::Denial,
+    decision::{Denial, JudgingStep},
     facts::Facts,
     policy::{Entry, Mode, Policy, Posture},
 };
@@ -32,6 +32,8 @@ pub(crate) enum Unavailable {
     /// An entry for a category may apply, and its category is unknown.
     UnknownCategory,
     Unlisted,
+    /// Its definition cannot be shown to a client.
+    Withheld,
 }
 
 impl Unavailable {
@@ -39,6 +41,7 @@ impl Unavailable {
         match self {
             Unavailable::Hidden => "(hidden)",
             Unavailable::Unlisted => "(default deny)",
+            Unavailable::Withheld => "(withheld)",
             Unavailable::LongName
             | Unavailable::MaybeHidden
             | Unavailable::NotInList
@@ -60,22 +63,59 @@ impl Unavailable {
                 "an entry selects by category, and this tool's definition is not known"
             }
             Unavailable::Unlisted => "no entry names this tool, and `default` is `deny`",
+            Unavailable::Withheld => "the definition of this tool cannot be shown",
+        }
+    }
+
+    /// The rule id in a policy whose ids have this prefix.
+    pub(crate) fn rule_in(self, prefix: &str) -> Cow<'static, str> {
+        match prefix {
+            "" => Cow::Borrowed(self.rule()),
+            prefix => Cow::Owned(format!("{prefix}{}", self.rule())),
         }
     }
 
     /// The denial, which is the same for all reasons.
-    pub(crate) fn denial<'p>(self, tool: &str) -> Denial<'p> {
+    pub(crate) fn denial<'p>(self, tool: &str, prefix: &str) -> Denial<'p> {
         let shown: String = tool.chars().take(LONGEST_NAME).collect();
         Denial {
-            rule: Cow::Borrowed(self.rule()),
+            rule: self.rule_in(prefix),
             message: Cow::Owned(format!("tool `{shown}` is not available")),
             retry_after: None,
             unavailable: Some(self),
+            lacks_definition: self.lacks_definition(),
+            step: self.step(),
+            in_shadow: false,
+        }
+    }
+
+    fn step(self) -> JudgingStep {
+        match self {
+            Unavailable::Hidden => JudgingStep::Hide,
+            Unavailable::LongName
+            | Unavailable::MaybeHidden
+            | Unavailable::NotInList
+            | Unavailable::UnknownCategory
+            | Unavailable::Withheld => JudgingStep::Unknown,
+            Unavailable::Unlisted => JudgingStep::Default,
+        }
+    }
+
+    /// Whether a definition that is not known is the reason.
+    fn lacks_definition(self) -> bool {
+        match self {
+            Unavailable::MaybeHidden | Unavailable::NotInList | Unavailable::UnknownCategory => {
+                true
+            }
+            Unavailable::Hidden
+            | Unavailable::LongName
+            | Unavailable::Unlisted
+            | Unavailable::Withheld => false,
         }
     }
 }
 
-/// The entries that apply to a tool, or why it is unavailable.
+/// The entries of one policy, without its bases, that apply to a tool, or why it is unavailable.
 pub(crate) fn standing<'p>(
     policy: &'p Policy,
     tool: &str,
@@ -88,10 +128,13 @@ pub(crate) fn standing<'p>(
     if policy.hide.hides(tool, category) {
         return Err(Unavailable::Hidden);
     }
+    if matches!(facts, Facts::Withheld) {
+        return Err(Unavailable::Withheld);
+    }
     if category.is_none() && policy.hide.depends_on_category(tool) {
         return Err(Unavailable::MaybeHidden);
     }
-    if matches!(facts, Facts::NotInList) && policy.hides_anything() {
+    if matches!(facts, Facts::NotInList) && policy.hides_something() {
         return Err(Unavailable::NotInList);
     }
     if category.is_none() && policy.tools.depends_on_category(tool) {
@@ -107,10 +150,18 @@ pub(crate) fn standing<'p>(
 
 /// Whether a `tools/list` result shows this tool to a grant.
 pub fn shows(policy: Option<&Policy>, tool: &str, facts: Facts<'_>) -> bool {
-    let Some(policy) = policy else { return false };
+    policy.is_some_and(|policy| policy.layers().all(|layer| layer_shows(layer, tool, facts)))
+}
+
+fn layer_shows(policy: &Policy, tool: &str, facts: Facts<'_>) -> bool {
     match standing(policy, tool, facts) {
         Ok(_) => true,
-        Err(Unavailable::Hidden | Unavailable::MaybeHidden | Unavailable::LongName) => false,
+        Err(
+            Unavailable::Hidden
+            | Unavailable::MaybeHidden
+            | Unavailable::LongName
+            | Unavailable::Withheld,
+        ) => false,
         Err(_) => policy.mode == Mode::Shadow,
     }
 }

@@ -108,7 +108,7 @@ fn effect(category: Category) -> &'static str {
             "allowed 10 times a minute for each grant, with arguments that fit the tool's schema"
         }
         Category::Destructive => "hidden: agents neither see nor call it",
-        Category::Financial => "held until a person approves the call",
+        Category::Financial => "held: refused, and waits for approval",
         Category::Other => "allowed 60 times a minute for each grant",
     }
 }
@@ -146,7 +146,7 @@ pub fn suggest_policy_by_category() -> SuggestedPolicy {
     let entries = entries.as_object().cloned().unwrap_or_default();
     let effect = [
         "by what each tool turns out to do: reading is allowed, writing and running limited",
-        "what destroys is hidden, what moves money waits for a person",
+        "what destroys is hidden, what moves money is refused and waits for approval",
         "a tool that cannot be assessed: denied",
         UNRESTRICTED,
     ];
@@ -256,7 +256,7 @@ mod tests {
             [
                 "2 tools of category read: allowed",
                 "1 tool of category destructive: hidden: agents neither see nor call it",
-                "1 tool of category financial: held until a person approves the call",
+                "1 tool of category financial: held: refused, and waits for approval",
                 "2 tools that no entry can name: denied",
                 "any other tool: denied",
                 "resources, prompts, sampling, elicitation and roots: not restricted",

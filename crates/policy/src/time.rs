@@ -4,6 +4,11 @@
 
 use std::fmt;
 
+use jiff::{
+    civil::{Date, Time},
+    tz::Offset,
+};
+
 /// A point in time, in milliseconds since the Unix epoch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Timestamp(i64);
@@ -65,6 +70,8 @@ pub enum Window {
     Minute,
     Hour,
     Day,
+    /// A calendar month.
+    Month,
     Seconds(u32),
 }
 
@@ -72,26 +79,34 @@ pub enum Window {
 pub const LONGEST_WINDOW: u32 = 2_678_400;
 
 impl Window {
-    /// Its length. Windows start at multiples of it since the Unix epoch, which for minute, hour
+    /// Its length, which only a month does not have.
+    ///
+    /// Windows with a length start at multiples of it since the Unix epoch, which for minute, hour
     /// and day is the UTC calendar.
-    pub fn seconds(self) -> u32 {
+    pub fn seconds(self) -> Option<u32> {
         match self {
-            Window::Minute => 60,
-            Window::Hour => 3_600,
-            Window::Day => 86_400,
-            Window::Seconds(seconds) => seconds.max(1),
+            Window::Minute => Some(60),
+            Window::Hour => Some(3_600),
+            Window::Day => Some(86_400),
+            Window::Month => None,
+            Window::Seconds(seconds) => Some(seconds.max(1)),
         }
     }
 
     /// The start of the window that contains `at`.
     pub fn start(self, at: Timestamp) -> Timestamp {
-        Timestamp(at.0 - at.0.rem_euclid(self.millis()))
+        self.bounds(at).0
+    }
+
+    /// The end of the window that contains `at`, which is the start of the next.
+    pub fn end(self, at: Timestamp) -> Timestamp {
+        self.bounds(at).1
     }
 
     /// The milliseconds from `at` to the end of its window; at least one.
     pub fn remaining_millis(self, at: Timestamp) -> u64 {
-        let left = self.millis() - at.0.rem_euclid(self.millis());
-        u64::try_from(left).unwrap_or(1)
+        let left = self.end(at).0.saturating_sub(at.0);
+        u64::try_from(left).unwrap_or(1).max(1)
     }
 
     /// The window with this name.
@@ -100,6 +115,7 @@ impl Window {
             "minute" => Some(Window::Minute),
             "hour" => Some(Window::Hour),
             "day" => Some(Window::Day),
+            "month" => Some(Window::Month),
             _ => None,
         }
     }
@@ -110,9 +126,31 @@ impl Window {
         Some(Window::Seconds(seconds))
     }
 
-    fn millis(self) -> i64 {
-        i64::from(self.seconds()) * 1000
+    fn bounds(self, at: Timestamp) -> (Timestamp, Timestamp) {
+        match self.seconds() {
+            Some(seconds) => multiple(seconds, at),
+            // Times beyond the calendar, which ends with the year 9999, still need a window.
+            None => month(at).unwrap_or_else(|| multiple(LONGEST_WINDOW, at)),
+        }
     }
+}
+
+/// The window of this length that contains `at`.
+fn multiple(seconds: u32, at: Timestamp) -> (Timestamp, Timestamp) {
+    let millis = i64::from(seconds) * 1000;
+    let start = at.0.saturating_sub(at.0.rem_euclid(millis));
+    (Timestamp(start), Timestamp(start.saturating_add(millis)))
+}
+
+/// The calendar month in UTC that contains `at`, if the calendar has it.
+fn month(at: Timestamp) -> Option<(Timestamp, Timestamp)> {
+    let moment = jiff::Timestamp::from_millisecond(at.0).ok()?;
+    let first = Offset::UTC.to_datetime(moment).date().first_of_month();
+    let midnight = |date: Date| {
+        let moment = Offset::UTC.to_timestamp(date.to_datetime(Time::midnight())).ok()?;
+        Some(Timestamp(moment.as_millisecond()))
+    };
+    Some((midnight(first)?, midnight(first.last_of_month().tomorrow().ok()?)?))
 }
 
 impl PartialEq for Window {
@@ -130,6 +168,7 @@ impl fmt::Display for Window {
             Window::Minute => f.write_str("minute"),
             Window::Hour => f.write_str("hour"),
             Window::Day => f.write_str("day"),
+            Window::Month => f.write_str("month"),
             Window::Seconds(seconds) => write!(f, "{seconds} s"),
         }
     }
@@ -158,6 +197,33 @@ mod tests {
         assert_eq!(Window::Minute.remaining_millis(at("2026-01-01T00:00:00Z")), 60_000);
         assert_eq!(Window::Minute.remaining_millis(at("2026-01-01T00:00:59.999Z")), 1);
         assert_eq!(Window::Day.start(at("1969-12-31T23:59:59Z")), at("1969-12-31T00:00:00Z"));
+    }
+
+    #[test]
+    fn a_month_is_the_calendars_in_utc() {
+        let check = |inside: &str, start: &str, end: &str| {
+            assert_eq!(Window::Month.start(at(inside)), at(start), "{inside}");
+            assert_eq!(Window::Month.end(at(inside)), at(end), "{inside}");
+        };
+        check("2026-11-15T03:04:05.678Z", "2026-11-01T00:00:00Z", "2026-12-01T00:00:00Z");
+        check("2026-12-31T23:59:59.999Z", "2026-12-01T00:00:00Z", "2027-01-01T00:00:00Z");
+        check("2027-01-01T00:00:00Z", "2027-01-01T00:00:00Z", "2027-02-01T00:00:00Z");
+        check("2024-02-29T12:00:00Z", "2024-02-01T00:00:00Z", "2024-03-01T00:00:00Z");
+        check("2100-02-28T12:00:00Z", "2100-02-01T00:00:00Z", "2100-03-01T00:00:00Z");
+        check("1969-12-31T23:59:59Z", "1969-12-01T00:00:00Z", "1970-01-01T00:00:00Z");
+        assert_eq!(Window::Month.remaining_millis(at("2026-11-30T23:59:59Z")), 1_000);
+        assert_ne!(Window::Month, Window::Seconds(super::LONGEST_WINDOW));
+        assert_eq!(Window::Month, Window::Month);
+    }
+
+    #[test]
+    fn every_time_has_a_month_even_beyond_the_calendar() {
+        for millis in [i64::MIN, -400_000_000_000_000, 253_402_300_799_999, i64::MAX] {
+            let moment = Timestamp::from_millis(millis);
+            assert!(Window::Month.start(moment) <= moment, "{millis}");
+            assert!(moment <= Window::Month.end(moment), "{millis}");
+            assert!(Window::Month.remaining_millis(moment) >= 1, "{millis}");
+        }
     }
 
     #[test]

@@ -20,6 +20,8 @@ use crate::{
 
 /// Notified of every check, in the order they are made.
 pub(crate) trait Witness {
+    /// The steps that follow are of this policy, which is extended or extends.
+    fn note_layer(&mut self, _policy: &Policy) {}
     /// Which entries apply, or why the tool is unavailable.
     fn note_standing(
         &mut self,

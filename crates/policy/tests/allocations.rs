@@ -35,7 +35,8 @@ fn an_allowed_call_is_judged_without_allocating() {
     let judged =
         || match judge(Some(&policy), &call, Facts::Known(&tool), Timestamp::from_millis(0)) {
             Decision::Allow(allow) => {
-                allow.admit(|_| Amount::ONE).is_ok() && allow.charges().count() == 3
+                allow.admit(|_| Amount::ONE, |_| Amount::ZERO).is_ok()
+                    && allow.charges().count() == 3
             }
             other => panic!("the call is allowed: {other:?}"),
         };

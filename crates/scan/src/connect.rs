@@ -10,7 +10,7 @@ use sluice_upstream::{
     client::{Client, ClientError, Declares},
 };
 use sluice_wire::{
-    json::{Bounds, Document, Value},
+    json::{Bounds, Document, LoneSurrogates, Value},
     mcp::META_SERVER,
 };
 use tokio::time::Instant;
@@ -222,6 +222,7 @@ fn bounds() -> Bounds {
         nodes: 1 << 22,
         members: 1 << 22,
         depth: 128,
+        lone_surrogates: LoneSurrogates::Replace,
     }
 }
 
@@ -237,7 +238,7 @@ async fn answers(server: &Upstream, headers: &HeaderMap, way: Way) -> Result<Lis
     let resources = count(&mut client, said.has_resources, "resources").await;
     let prompts = count(&mut client, said.has_prompts, "prompts").await;
     let revision = client.revision().to_owned();
-    if !matches!(server, Upstream::Only(_)) {
+    if !matches!(server.server(), Upstream::Only(_)) {
         client.goodbye().await;
     }
     let Introduction { name, version, instructions, .. } = said;

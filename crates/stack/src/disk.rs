@@ -27,7 +27,7 @@ pub(crate) struct Text {
 pub enum ReadProblem {
     #[error("it cannot be read: {0}")]
     Unreadable(String),
-    #[error("it is no regular file")]
+    #[error("it is not a regular file")]
     NoFile,
     #[error("it is larger than {} MiB", LONGEST >> 20)]
     TooLarge,

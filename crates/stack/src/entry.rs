@@ -185,7 +185,7 @@ pub(crate) struct Spot<'a> {
 pub(crate) fn read(spot: &Spot<'_>, value: &Value) -> Entry {
     let name = spot.keys.last().cloned().unwrap_or_default();
     let own = transport(value);
-    let (transport, wrapped) = wrapped::seen_through(&own, spot.front);
+    let (transport, wrapped) = wrapped::unwrap_command(&own, spot.front);
     Entry {
         name,
         client: spot.client,

@@ -195,7 +195,7 @@ impl Undo {
             if sides.is_done(body(&text)) {
                 continue;
             }
-            match sides.taken_back(body(&text)) {
+            match sides.revert(body(&text)) {
                 Some(new) => {
                     text = with_body(&text, new);
                     self.names.push(entry_name(keys));

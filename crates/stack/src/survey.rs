@@ -202,7 +202,7 @@ fn advice(group: &Group<'_>) -> Advice {
     match ability.worst() {
         _ if is_suspect => Advice::AskFirst,
         _ if group.is_adopted() => Advice::Proceed,
-        // Information from others is no reason to continue without a policy.
+        // Information from others is not a reason to continue without a policy.
         None if ability.is_hearsay => Advice::AskFirst,
         Some(_) if ability.is_hearsay => Advice::WithRules,
         None | Some(Category::Read | Category::Other) => Advice::Proceed,

@@ -15,7 +15,7 @@ pub(crate) const URL_VARIABLE: &str = "SLUICE_UPSTREAM_URL";
 ///
 /// Only commands in exactly that form are unwrapped: another command called `sluice`
 /// may be any program, and need not start the command in its arguments.
-pub(crate) fn seen_through(own: &Transport, front: &Front) -> (Transport, Option<Wrapped>) {
+pub(crate) fn unwrap_command(own: &Transport, front: &Front) -> (Transport, Option<Wrapped>) {
     match through(own, front) {
         Some((inner, wrapped)) => (inner, Some(wrapped)),
         None => (own.clone(), None),

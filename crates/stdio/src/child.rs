@@ -1,8 +1,8 @@
 //! One running child process, and the requests that wait for its answers.
 //!
-//! Many callers share its input. Each request gets a number of ours as its id and as its
-//! progress token; messages that return under that number go to the waiting caller, with
-//! the caller's own id and token.
+//! Many callers share its input. Each request gets a number assigned by the gateway as its id
+//! and its progress token; messages that return under that number go to the waiting caller,
+//! with the caller's own id and token.
 
 use std::{
     collections::{BTreeMap, HashSet},
@@ -13,7 +13,7 @@ use std::{
 use bytes::Bytes;
 use sluice_wire::{
     edit::{Edits, quote},
-    json::{Bounds, Document, Value},
+    json::{Bounds, Document, LoneSurrogates, Value},
     mcp::{Era, META_SUBSCRIPTION},
     rpc::Id,
 };
@@ -25,7 +25,7 @@ use super::{
     output_log::Chatter,
     queue::{Answer, CallEvent, Caller, Full, Inbox, Outbox, caller, single_line},
     recent_output::LastWords,
-    sessions::{Mailbox, Sessions},
+    shared_sessions::{Mailbox, Sessions},
 };
 
 /// The most requests of the child that its client has not answered yet.
@@ -161,13 +161,13 @@ pub(super) enum AskError {
 }
 
 /// A request in progress. If this is dropped before the answer, the request is cancelled
-/// at the child (in eras that support it), and later messages are discarded.
+/// at the child, which can serve others instead, and later messages are discarded.
 #[derive(Debug)]
 pub(super) struct Asking {
     child: Arc<Child>,
     number: u64,
-    /// Whether the child is notified of cancellation in either era.
-    pub(super) always_cancels: bool,
+    /// The protocol forbids to cancel the handshake.
+    is_handshake: bool,
     pub(super) inbox: Inbox,
 }
 
@@ -248,6 +248,7 @@ impl Child {
             members: 1 << 20,
             nodes: 1 << 20,
             depth: 128,
+            lone_surrogates: LoneSurrogates::Replace,
         }
     }
 
@@ -273,7 +274,8 @@ impl Child {
             to,
         };
         let number = self.register(waiting)?;
-        let asking = Asking { child: Arc::clone(self), number, always_cancels: false, inbox };
+        let is_handshake = root.get("method").and_then(Value::as_str) == Some("initialize");
+        let asking = Asking { child: Arc::clone(self), number, is_handshake, inbox };
         let mut edits = Edits::new(request);
         for place in id.into_iter().chain(token) {
             edits.replace(place, number.to_string());
@@ -486,9 +488,9 @@ impl Drop for Asking {
     fn drop(&mut self) {
         let given_up = self.child.state().give_up(self.number);
         let Some((_, verdict)) = given_up else { return };
-        if self.always_cancels || self.child.is_modern() {
+        if !self.is_handshake {
             let number = self.number;
-            let reason = quote("the client went away");
+            let reason = quote("nobody waits for the answer any more");
             let _ = self.child.tell_now(format!(
                 r#"{{"jsonrpc":"2.0","method":"notifications/cancelled","params":{{"requestId":{number},"reason":{reason}}}}}"#
             ));

@@ -1,5 +1,5 @@
-//! Starts a shared child and detects its era: the child is probed with a modern request,
-//! and a child that does not know it is initialized as a legacy server.
+//! The handshake with a child, which detects its era: the child is probed with a modern
+//! request, and one that does not know it is initialized as a legacy server.
 
 use std::{
     sync::{
@@ -22,8 +22,8 @@ use super::{
     output_log::Chatter,
     queue::{Answer, CallEvent},
     recent_output::LastWords,
-    sessions::Sessions,
-    slot::{StartError, Started},
+    shared_child::{StartError, Started},
+    shared_sessions::Sessions,
 };
 
 /// How long to wait for the answer to `server/discover` before `initialize` is tried as
@@ -103,7 +103,10 @@ impl Core {
     }
 
     /// The shared child, if it starts in time. Otherwise it continues to start.
-    pub(super) async fn shared_in_time(&self, starting: impl Future<Output = Started>) -> Started {
+    pub(super) async fn wait_until_started(
+        &self,
+        starting: impl Future<Output = Started>,
+    ) -> Started {
         self.in_time(starting).await.unwrap_or_else(|| {
             let child = self.shared.lock().unwrap_or_else(PoisonError::into_inner).upgrade();
             let child = child.filter(|child| !child.is_introduced());

@@ -1,5 +1,6 @@
-//! Health check of a child. When a request times out, the child gets a `ping`: a child
-//! that is only slow with that request answers it.
+//! Health check of a child. When a request times out, the child gets a `ping`. One that
+//! answers is kept, because it was only slow with that request; one that answers nothing
+//! for several time-outs is replaced.
 
 use std::time::Duration;
 

@@ -11,7 +11,7 @@ use std::{
 };
 
 use rustix::process::{Pid, Signal, kill_process_group};
-use sluice_wire::arguments;
+use sluice_wire::secrets::Secrets;
 use tokio::{
     io::AsyncWriteExt as _,
     process::{ChildStdin, Command},
@@ -46,8 +46,6 @@ pub struct Launch {
     /// The base environment, to which a server's own variables are added. Nothing is
     /// inherited.
     pub environment: Vec<(OsString, OsString)>,
-    /// Values of that environment that messages must not quote.
-    pub secrets: Vec<String>,
     /// Where the stderr of a child goes.
     pub errors: Errors,
 }
@@ -58,7 +56,7 @@ pub enum Errors {
     /// To the log, rate-limited.
     #[default]
     Log,
-    /// To this process's own stderr, unchanged.
+    /// To this process's own stderr, unchanged but for secrets.
     Repeat,
     /// To a buffer of the last lines, together with stdout lines that are not messages.
     Keep(Overheard),
@@ -72,13 +70,15 @@ pub struct Supervisor {
 }
 
 /// The command to start.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct Program {
     /// The program and its arguments. The program is searched on the path, unless its
     /// name contains a slash.
     pub command: Vec<String>,
     /// Variables that are set in addition to those of [`Launch`].
     pub env: Vec<(String, String)>,
+    /// What is removed from everything that it writes to stderr or outside the protocol.
+    pub secrets: Secrets,
 }
 
 /// Resource limits of a child.
@@ -124,7 +124,7 @@ pub(super) fn launch(
     let (outbox, outgoing) = Outbox::new();
     let (held, is_held) = watch::channel(());
     let (exit, exited) = watch::channel(None);
-    let (wrote, words) = last_words(launch, program);
+    let (wrote, words) = last_words(launch);
     let most = limits.message;
     let child = Child::new(outbox, limits, chatter.clone(), audience, held, exited, words);
     let child = Arc::new(child);
@@ -132,7 +132,7 @@ pub(super) fn launch(
     match (errors, &launch.errors) {
         (None, _) => wrote.close(),
         (Some(errors), Errors::Repeat) => {
-            tokio::spawn(stderr::repeat(errors, wrote.clone()));
+            tokio::spawn(stderr::repeat(errors, program.secrets.clone(), wrote.clone()));
         }
         (Some(errors), Errors::Log) => {
             tokio::spawn(stderr::log(errors, chatter.clone(), Some(wrote.clone())));
@@ -161,17 +161,14 @@ pub(super) fn launch(
     Ok(child)
 }
 
-/// The buffer of a child's last lines, and the filter for quoting them. A buffer that the
-/// caller provides is quoted by the caller.
-fn last_words(launch: &Launch, program: &Program) -> (Overheard, Option<LastWords>) {
+/// The buffer of a child's last lines, and how they are quoted. A buffer that the caller
+/// provides is quoted by the caller.
+fn last_words(launch: &Launch) -> (Overheard, Option<LastWords>) {
     if let Errors::Keep(overheard) = &launch.errors {
         return (overheard.clone(), None);
     }
     let overheard = Overheard::default();
-    let declared = program.env.iter().map(|(_, value)| value);
-    let secrets = declared.chain(&launch.secrets).cloned();
-    let secrets = secrets.chain(arguments::secrets(&program.command));
-    let words = LastWords::new(overheard.clone(), secrets);
+    let words = LastWords::new(overheard.clone());
     (overheard, Some(words))
 }
 

@@ -10,6 +10,7 @@
 //! replaced.
 
 mod child;
+mod child_per_session;
 mod handshake;
 mod health;
 mod launch;
@@ -19,17 +20,16 @@ mod queue;
 mod reader;
 mod recent_output;
 mod reply;
-mod session_child;
-mod sessions;
-mod shared;
+mod shared_child;
+mod shared_clients;
+mod shared_sessions;
 mod single_client;
-mod slot;
 mod stderr;
 mod timeout;
 
 use std::{
     fmt::{self, Write as _},
-    sync::{Arc, atomic::AtomicBool},
+    sync::{Arc, Once, atomic::AtomicBool},
     time::Duration,
 };
 
@@ -37,7 +37,7 @@ use bytes::Bytes;
 use http::{HeaderMap, Method, Request, Response, StatusCode};
 use sluice_http::answer::{empty, json};
 use sluice_http::{
-    AnswerBody, SendError,
+    AnswerBody, Lease, SendError,
     headers::{REVISION, SESSION},
 };
 use sluice_wire::{
@@ -57,13 +57,13 @@ pub use timeout::Timeout;
 
 use self::{
     child::{AskError, Asker},
+    child_per_session::{OwnSessions, ask_error},
     handshake::Core,
     output_log::Chatter,
     reply::failure,
-    session_child::{OwnSessions, ask_error},
-    sessions::Sessions,
-    shared::Shared,
-    slot::{Slot, StartError, Started},
+    shared_child::{SharedChild, StartError, Started},
+    shared_clients::SharedClients,
+    shared_sessions::Sessions,
 };
 
 /// Which sessions share a child.
@@ -82,11 +82,19 @@ pub enum Instances {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Inquiry;
 
+/// What the gateway says about a message besides its headers.
+#[derive(Debug)]
+struct Asked {
+    /// Whether the gateway makes the request for itself.
+    is_ours: bool,
+    lease: Option<Lease>,
+}
+
 /// A server that runs as a command.
 pub struct StdioServer {
     instances: Instances,
-    shared: Shared,
-    modern: Arc<Slot>,
+    shared: SharedClients,
+    modern: Arc<SharedChild>,
     own: Arc<OwnSessions>,
 }
 
@@ -107,7 +115,7 @@ impl StdioServer {
         limits: Limits,
     ) -> StdioServer {
         let core = Core {
-            chatter: Chatter::read_by(name, &launch.errors),
+            chatter: Chatter::read_by(name, program.secrets.clone(), &launch.errors),
             launch,
             program,
             limits,
@@ -120,10 +128,24 @@ impl StdioServer {
         };
         StdioServer {
             instances,
-            shared: Shared { core: Arc::new(core), slot: Arc::default() },
+            shared: SharedClients {
+                core: Arc::new(core),
+                slot: Arc::default(),
+                sweeping: Once::new(),
+            },
             modern: Arc::default(),
             own: Arc::default(),
         }
+    }
+
+    /// Whether each session has a child of its own.
+    pub fn has_child_per_session(&self) -> bool {
+        self.instances == Instances::Session
+    }
+
+    /// Whether a session of the shared child is subscribed to a resource.
+    pub fn is_subscribed(&self, session: &str, uri: &str) -> bool {
+        self.shared.core.sessions.is_subscribed(session, uri)
     }
 
     /// Starts the shared child in advance. Errors are logged.
@@ -132,7 +154,8 @@ impl StdioServer {
             return;
         }
         if let Err(StartError::Failed(why)) = self.modern_child().await {
-            let command = self.shared.core.program.command.first();
+            let program = &self.shared.core.program;
+            let (command, why) = (program.command.first(), program.secrets.mask(&why));
             tracing::warn!(command, %why, "a server could not be started");
         }
     }
@@ -161,7 +184,8 @@ impl StdioServer {
         match (head.method, session) {
             (Method::POST, session) => {
                 let is_ours = head.extensions.get::<Inquiry>().is_some();
-                self.post(&head.headers, session, body, is_ours).await
+                let asked = Asked { is_ours, lease: head.extensions.get().cloned() };
+                self.post(&head.headers, session, body, asked).await
             }
             (Method::GET, Some(session)) => Ok(self.open(session)),
             (Method::DELETE, Some(session)) => {
@@ -192,7 +216,7 @@ impl StdioServer {
         headers: &HeaderMap,
         session: Option<&str>,
         body: Bytes,
-        is_ours: bool,
+        asked: Asked,
     ) -> Result<Response<AnswerBody>, SendError> {
         let Some(document) = parse_judged(body) else { return Ok(no_message()) };
         let Ok(message) = Message::read(&document) else { return Ok(no_message()) };
@@ -206,33 +230,35 @@ impl StdioServer {
         if let Message::Request { id, method: "initialize", params } = &message {
             let session = new_id()?;
             return match self.instances {
-                Instances::Shared => self.shared.begin(session, id, *params).await,
+                Instances::Shared => self.shared.begin(session, id, *params, asked.lease).await,
                 Instances::Session => {
-                    self.own.begin(&self.shared.core, session, &document, is_ours).await
+                    self.own.begin(&self.shared.core, session, &document, asked).await
                 }
             };
         }
-        self.post_legacy(session, document, is_ours).await
+        self.post_legacy(session, document, asked).await
     }
 
     async fn post_legacy(
         &self,
         session: Option<&str>,
         document: Document,
-        is_ours: bool,
+        asked: Asked,
     ) -> Result<Response<AnswerBody>, SendError> {
         let accepted = empty(StatusCode::ACCEPTED);
         let unknown = || Ok(empty(StatusCode::NOT_FOUND));
         match (session, self.instances) {
-            (None, _) => self.shared.post(document, None, accepted).await,
+            (None, _) => self.shared.post(document, None, asked.lease, accepted).await,
             (Some(session), Instances::Shared) => {
                 match self.shared.core.sessions.use_one(session) {
-                    Some(session) => self.shared.post(document, Some(session), accepted).await,
+                    Some(session) => {
+                        self.shared.post(document, Some(session), asked.lease, accepted).await
+                    }
                     None => unknown(),
                 }
             }
             (Some(session), Instances::Session) => match self.own.use_one(session) {
-                Some(own) => own.post(document, is_ours, accepted).await,
+                Some(own) => own.post(document, asked.is_ours, accepted).await,
                 None => unknown(),
             },
         }
@@ -246,7 +272,7 @@ impl StdioServer {
         let id = id.to_json();
         let mut is_first = true;
         loop {
-            let child = match self.shared.core.shared_in_time(self.modern_child()).await {
+            let child = match self.shared.core.wait_until_started(self.modern_child()).await {
                 Ok(child) => child,
                 Err(StartError::Failed(why)) => return Err(SendError::NotStarted(why.to_string())),
                 Err(StartError::Legacy | StartError::Modern) => {

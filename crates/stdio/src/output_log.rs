@@ -1,10 +1,13 @@
-//! Rate-limited logging of output that is not a protocol message.
+//! Rate-limited logging of output that is not a protocol message, without the secrets of the
+//! server.
 
 use std::{
+    borrow::Cow,
     sync::{Arc, Mutex},
     time::Duration,
 };
 
+use sluice_wire::secrets::Secrets;
 use tokio::time::Instant;
 
 use super::{launch::Errors, recent_output::Overheard};
@@ -20,6 +23,7 @@ pub(super) const LONGEST: usize = 1000;
 pub(super) struct Chatter {
     server: Arc<str>,
     spent: Arc<Mutex<Spent>>,
+    secrets: Secrets,
     /// Receives the lines instead of the log.
     reader: Option<Overheard>,
 }
@@ -32,35 +36,41 @@ struct Spent {
 }
 
 impl Chatter {
-    pub(super) fn new(server: &str) -> Chatter {
+    pub(super) fn new(server: &str, secrets: Secrets) -> Chatter {
         let spent = Spent { since: Instant::now(), lines: 0, left_out: 0 };
-        Chatter { server: server.into(), spent: Arc::new(Mutex::new(spent)), reader: None }
+        Chatter { server: server.into(), spent: Arc::new(Mutex::new(spent)), secrets, reader: None }
     }
 
     /// The log of a server, or a buffer if `errors` names one.
-    pub(super) fn read_by(server: &str, errors: &Errors) -> Chatter {
+    pub(super) fn read_by(server: &str, secrets: Secrets, errors: &Errors) -> Chatter {
         let reader = match errors {
             Errors::Keep(overheard) => Some(overheard.clone()),
             Errors::Log | Errors::Repeat => None,
         };
-        Chatter { reader, ..Chatter::new(server) }
+        Chatter { reader, ..Chatter::new(server, secrets) }
     }
 
     /// Handles a stdout line that is not a message.
     pub(super) fn stray(&self, line: &[u8]) {
+        let text = String::from_utf8_lossy(line);
         if let Some(reader) = &self.reader {
-            reader.stray(line);
+            reader.stray(&self.secrets.mask_cut(&text));
         }
-        self.note("it wrote a line that is not a message", line);
+        self.note("it wrote a line that is not a message", &text);
     }
 
-    /// Logs a line, unless the rate limit is exceeded.
-    pub(super) fn note(&self, what: &'static str, line: &[u8]) {
-        if line.iter().all(u8::is_ascii_whitespace) {
+    /// A line as it may be shown. Its end may have been cut off.
+    pub(super) fn mask<'l>(&self, line: &'l str) -> Cow<'l, str> {
+        self.secrets.mask_cut(line)
+    }
+
+    /// Logs a line without its secrets, unless the rate limit is exceeded.
+    pub(super) fn note(&self, what: &'static str, line: &str) {
+        if line.trim().is_empty() {
             return;
         }
         if let Some(reader) = &self.reader {
-            reader.push(line);
+            reader.push(&self.mask(line));
             return;
         }
         let Some(left_out) = self.admits() else { return };
@@ -71,7 +81,8 @@ impl Chatter {
                 "it wrote too many lines; some were left out"
             );
         }
-        let line = harmless(line);
+        let start = line.split_at(line.floor_char_boundary(LONGEST * 4)).0;
+        let line = harmless(&self.mask(start));
         tracing::info!(server = &*self.server, line, "{what}");
     }
 
@@ -104,19 +115,18 @@ impl Chatter {
 }
 
 /// The beginning of a text, with control characters replaced.
-pub(super) fn harmless(text: &[u8]) -> String {
-    let start = text.get(..LONGEST * 4).unwrap_or(text);
+pub(super) fn harmless(text: &str) -> String {
     let plain = |c: char| if c.is_control() { '\u{fffd}' } else { c };
-    String::from_utf8_lossy(start).trim_end().chars().take(LONGEST).map(plain).collect()
+    text.trim_end().chars().take(LONGEST).map(plain).collect()
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Chatter, MOST_LINES, harmless};
+    use super::{Chatter, MOST_LINES, Secrets, harmless};
 
     #[tokio::test(start_paused = true)]
     async fn the_number_of_lines_in_a_window_is_limited() {
-        let chatter = Chatter::new("s");
+        let chatter = Chatter::new("s", Secrets::default());
         let admitted = (0..MOST_LINES * 2).filter(|_| chatter.admits().is_some()).count();
         assert_eq!(admitted, MOST_LINES as usize);
         tokio::time::advance(super::WINDOW * 2).await;
@@ -126,7 +136,7 @@ mod tests {
 
     #[test]
     fn lines_are_made_harmless_and_short() {
-        assert_eq!(harmless(b"\x1b[31mred\r\n"), "\u{fffd}[31mred");
-        assert_eq!(harmless(&[b'x'; 9999]).len(), super::LONGEST);
+        assert_eq!(harmless("\x1b[31mred\r\n"), "\u{fffd}[31mred");
+        assert_eq!(harmless(&"x".repeat(9999)).len(), super::LONGEST);
     }
 }

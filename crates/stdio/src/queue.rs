@@ -1,5 +1,5 @@
-//! Queues bounded in bytes: one for a slow child, and one for each slow caller. Neither
-//! delays the others.
+//! Byte-bounded queues: one to the child, with back-pressure, and one per caller. A slow
+//! caller delays nobody else.
 
 use std::{
     sync::{

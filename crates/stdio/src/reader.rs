@@ -16,7 +16,7 @@ use tokio::io::AsyncRead;
 use super::{
     child::{Audience, Child, Fit, Kind},
     lines::{Ends, Line, Lines},
-    sessions::{Mailbox, Posted},
+    shared_sessions::{Mailbox, Posted},
 };
 
 /// A line this many times longer than the longest message ends the child.
@@ -27,8 +27,7 @@ const FLOOD: u64 = 8;
 const STREAM_WAIT: Duration = Duration::from_secs(5);
 
 /// The error for a request of a child that has no client to ask.
-pub const NOBODY_ASKED: &str =
-    "nobody can be asked: the server is shared by several clients, or its client does not listen";
+pub const NOBODY_ASKED: &str = "no client can be asked: the server is shared by several clients, or its client does not listen";
 
 /// Why reading has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -85,7 +84,8 @@ fn hear(child: &Arc<Child>, line: Vec<u8>) {
             child.deliver_answer(&id, &document, Some(code.unwrap_or_default()));
         }
         Ok(Message::Failure { id: None, .. }) => {
-            child.chatter.note("it reports an error that belongs to no request", &ends.head);
+            let head = String::from_utf8_lossy(&ends.head);
+            child.chatter.note("it reports an error that belongs to no request", &head);
         }
         Ok(Message::Request { id, method, .. }) => handle_request(child, &document, &id, method),
         Ok(Message::Notification { method, params }) => news(child, &document, method, params),
@@ -129,7 +129,7 @@ fn handle_request(child: &Arc<Child>, document: &Document, id: &Id, method: &str
     let is_passed = match &child.audience {
         // Before the handshake is complete, the client does not expect requests.
         Audience::One(mailbox) if child.is_introduced() && child.expect_reply(id) => {
-            let is_heard = match one_is_told(child, mailbox, document.text()) {
+            let is_heard = match notify_one(child, mailbox, document.text()) {
                 Posted::Sent => true,
                 Posted::Held(number) => {
                     let question =
@@ -178,7 +178,7 @@ fn refuse(child: &Child, id: &Id, method: &str) {
         )
     };
     if child.tell_now(reply).is_err() {
-        child.chatter.note("it sends requests but does not read its input", method.as_bytes());
+        child.chatter.note("it sends requests but does not read its input", method);
     }
 }
 
@@ -217,9 +217,7 @@ fn news<'d>(child: &Arc<Child>, document: &'d Document, method: &str, params: Op
         },
     };
     if !is_heard {
-        child
-            .chatter
-            .note("it sent a message that belongs to no client", document.text().as_bytes());
+        child.chatter.note("it sent a message that belongs to no client", document.text());
     }
 }
 
@@ -230,13 +228,13 @@ fn one_hears(child: &Child, mailbox: &Mailbox, message: &str, method: &str) -> P
     if is_change || !child.is_introduced() {
         mailbox.post(message, child.most)
     } else {
-        one_is_told(child, mailbox, message)
+        notify_one(child, mailbox, message)
     }
 }
 
 /// Sends a message that may belong to any request of the single client. The child does
 /// not say which one; the newest call is the most likely.
-fn one_is_told(child: &Child, mailbox: &Mailbox, message: &str) -> Posted {
+fn notify_one(child: &Child, mailbox: &Mailbox, message: &str) -> Posted {
     let other = || (!mailbox.is_open()).then(|| child.to_newest(Fit::Other, message)).flatten();
     match child.to_newest(Fit::Call, message).or_else(other) {
         Some(true) => Posted::Sent,

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use http::{HeaderValue, Response, StatusCode};
 use http_body_util::BodyExt as _;
 use sluice_http::{
-    AnswerBody, Pieces, SendError,
+    AnswerBody, PollBody, SendError,
     answer::{event_stream, json},
     headers::SESSION,
     sse::encode_message,
@@ -134,7 +134,7 @@ pub(super) fn standing(inbox: Inbox) -> Response<AnswerBody> {
 }
 
 fn stream(mut events: Events) -> Response<AnswerBody> {
-    let body = Pieces::new(move |context| events.poll_next(context).map(|next| next.map(Ok)));
+    let body = PollBody::new(move |context| events.poll_next(context).map(|next| next.map(Ok)));
     event_stream(AnswerBody::Said(body.boxed_unsync()))
 }
 

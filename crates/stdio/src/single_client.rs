@@ -1,8 +1,8 @@
 //! The single child of a single client, for `sluice wrap`: it is started once, receives
 //! its client's messages in either era, and is never restarted.
 //!
-//! Other users of the server, such as the gateway when it lists tools, are guests: they
-//! get the introduction that the child gave its client.
+//! Other users of the server, such as the gateway when it lists tools, share the child. They
+//! get the `initialize` result that it gave its client.
 
 use std::{
     collections::BTreeSet,
@@ -27,6 +27,7 @@ use tokio::sync::{OnceCell, watch};
 
 use super::{
     child::{Asker, Audience, Child, Introduction},
+    child_per_session::{OwnSession, ask_error},
     handshake::{self, refuses_modern, result_of},
     is_modern,
     launch::{self, Launch, Limits, Program},
@@ -35,8 +36,7 @@ use super::{
     parse_judged,
     queue::CallEvent,
     reply::{self, failure},
-    session_child::{OwnSession, ask_error},
-    sessions::Mailbox,
+    shared_sessions::Mailbox,
 };
 use crate::Inquiry;
 
@@ -75,7 +75,7 @@ impl OnlyChild {
         let failed = |error: String| NotStarted(error);
         let mailbox = Arc::new(Mailbox::holding());
         let audience = Audience::One(Arc::clone(&mailbox));
-        let chatter = Chatter::read_by(name, &launch.errors);
+        let chatter = Chatter::read_by(name, program.secrets.clone(), &launch.errors);
         // The child has no timeout: its client notices if it hangs, and can restart it.
         let limits = Limits { message: most, timeout: None };
         let child = launch::launch(launch, program, limits, &chatter, audience)
@@ -243,7 +243,6 @@ impl OnlyChild {
         let own = self.own()?;
         let asker = if is_ours { Asker::Gateway } else { Asker::Client(None) };
         let mut asking = own.child.ask(document, asker).await.map_err(ask_error)?;
-        asking.always_cancels = true;
         let first = asking.inbox.next().await;
         if let Some(error) = not_introduced(&own.child, first.as_ref(), is_discovery) {
             return Err(error);

@@ -62,10 +62,12 @@ fn measure(callers: u32, calls: u32) -> io::Result<()> {
         .on_thread_start(sluice_store::commit_on_this_thread)
         .build()?;
     let store = Store::open(StoreConfig {
+        retention: None,
         directory: folder.clone(),
         durability: Durability::Process,
         key: Key::from_bytes([7; 32]),
         clock: Clock::System,
+        accept_loss: false,
     })
     .expect("the store opens");
     runtime.block_on(drive(&store, callers, calls / 10));
@@ -104,8 +106,12 @@ async fn drive(store: &Store, callers: u32, calls: u32) {
                     let outcome = texts.outcome(&decision);
                     let started = now();
                     let id = decision.request.unwrap_or(decision.id);
-                    let reservation =
-                        Reservation { id, charges: vec![texts.charge()], record: decision };
+                    let reservation = Reservation {
+                        id,
+                        charges: vec![texts.charge()],
+                        leases: Vec::new(),
+                        record: decision,
+                    };
                     let made = store.reserve(reservation).await;
                     made.expect("the store takes the call");
                     let micros = u64::try_from(started.elapsed().as_micros()).unwrap_or(0);

@@ -1,4 +1,4 @@
-//! Who changes the registry, and the message that its record carries.
+//! The author of a registry change, and the text of the change for the audit record.
 
 use std::sync::Arc;
 

@@ -8,10 +8,19 @@ use std::sync::Arc;
 use sluice_policy::Timestamp;
 
 use crate::{
+    StoreError,
     actor::Actor,
     id,
     record::{GrantRef, Kind, Outcome, PolicyRef, Record},
 };
+
+/// Held calls of one grant that wait; further ones are refused.
+pub(crate) const MOST_OF_GRANT: usize = 100;
+/// Held calls of all grants that wait; further ones are refused.
+pub(crate) const MOST_IN_ALL: usize = 5_000;
+/// Held calls of one grant that are kept once they are over; the oldest are removed. The audit
+/// log has the record of each.
+pub(crate) const MOST_OVER: usize = 1_000;
 
 /// A call that needs approval. Only the names of its arguments are kept, not the values.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -121,6 +130,17 @@ pub enum Decided {
     Repeated,
 }
 
+/// Whether one more call can be held if this many wait already.
+pub(crate) fn check_held(of_grant: usize, in_all: usize) -> Result<(), StoreError> {
+    if of_grant >= MOST_OF_GRANT {
+        return Err(StoreError::TooManyHeld { most: MOST_OF_GRANT, whose: "this grant has" });
+    }
+    if in_all >= MOST_IN_ALL {
+        return Err(StoreError::TooManyHeld { most: MOST_IN_ALL, whose: "all grants have" });
+    }
+    Ok(())
+}
+
 /// A held call as it is stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Held {
@@ -136,6 +156,17 @@ impl Held {
     pub(crate) fn new(approval: Approval) -> Held {
         let id = id::new_id(approval.requested_at).to_string();
         Held { id, approval, state: ApprovalState::Pending, votes: Vec::new() }
+    }
+
+    /// Whether it waits for people, or for the call to be made.
+    pub(crate) fn is_open(&self, now: Timestamp) -> bool {
+        matches!(self.state, ApprovalState::Pending | ApprovalState::Approved)
+            && self.approval.expires_at > now
+    }
+
+    /// Whether its end is recorded.
+    pub(crate) fn is_over(&self) -> bool {
+        !matches!(self.state, ApprovalState::Pending | ApprovalState::Approved)
     }
 
     /// Whether the same call can join this one.

@@ -1,67 +1,72 @@
-//! The hash chain: each record of a writer contains the hash of the record before it, so
-//! that no record can be changed or removed unnoticed.
+//! The hash chain: each record contains the hash of the record before it, so that no record
+//! can be changed, moved or removed unnoticed.
 //!
-//! The chain is over the record's exported text, one line of JSON: its last member is
-//! the hash of all text before it. There is one chain per writer, because several
-//! processes may write one log. Pruning leaves an [`Anchor`] in the log, from which
-//! the chains continue.
+//! The chain is over the record's exported text, one line of JSON: its last member is a
+//! keyed hash (HMAC-SHA-256) of all text before it, and of the charges that are stored with
+//! the record. There is one chain over all records, because all writers of a log commit in
+//! one order; each record names its writer. Pruning leaves an [`Anchor`] in the log, from
+//! which the chain continues. Where the log ends is kept apart from it: see `head`.
 
 mod verify;
 
-use std::{collections::BTreeMap, fmt::Write as _, sync::Arc};
+use std::{fmt::Write as _, sync::Arc};
 
+use ring::hmac;
 use serde::Deserialize;
 use sluice_policy::Timestamp;
 
-use crate::{
-    digest::{push_hex, sha256},
-    id,
-};
+use crate::{digest::push_hex, id, key::Key};
 
 pub(crate) use verify::Verifier;
 pub use verify::{Fault, Verified};
 
 pub(crate) type Hash = [u8; 32];
 
-/// The predecessor hash of a chain's first record.
-const START: Hash = [0; 32];
+/// The predecessor hash of the first record.
+pub(crate) const START: Hash = [0; 32];
 
-/// The end of one writer's chain.
+/// The key of the hashes.
 #[derive(Debug, Clone)]
-pub(crate) struct Chain {
-    writer: Arc<str>,
-    last: Hash,
-}
+pub(crate) struct ChainKey(hmac::Key);
 
-impl Chain {
-    /// A new chain, under a name that no other writer has.
-    pub(crate) fn begin() -> Chain {
-        Chain::after(&id::new_id(Timestamp::from_millis(0)).to_string().into(), START)
+impl ChainKey {
+    pub(crate) fn derive(master: &Key) -> ChainKey {
+        let key = master.derive("sluicegate log chain");
+        ChainKey(hmac::Key::new(hmac::HMAC_SHA256, key.as_bytes()))
     }
 
-    /// A chain whose last record has this hash.
-    pub(crate) fn after(writer: &Arc<str>, last: Hash) -> Chain {
-        Chain { writer: Arc::clone(writer), last }
-    }
-
-    pub(crate) fn writer(&self) -> &Arc<str> {
-        &self.writer
-    }
-
-    /// The hash of its last record.
-    pub(crate) fn last(&self) -> &Hash {
-        &self.last
-    }
-
-    /// Links a record to its predecessor: adds the chain members to its text, which the
-    /// hash covers too. The record is then the last of the chain.
-    pub(crate) fn link(&mut self, text: &mut String) {
-        push_link(text, &self.writer, &self.last);
-        self.last = sha256(text.as_bytes());
+    /// The hash of a record's text up to its hash, and of its charges.
+    pub(crate) fn hash(&self, text: &str, charges: Option<&str>) -> Hash {
+        let mut context = hmac::Context::with_key(&self.0);
+        context.update(text.as_bytes());
+        if let Some(charges) = charges {
+            // The text is one line, so it cannot be confused with what follows.
+            context.update(b"\n");
+            context.update(charges.as_bytes());
+        }
+        // The tag has the length of the array, so the conversion cannot fail.
+        context.sign().as_ref().try_into().unwrap_or_default()
     }
 }
 
-/// Adds the members that place a record in its chain.
+/// The last record of a chain: its number, or 0 before the first, and its hash.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ChainEnd {
+    pub(crate) seq: i64,
+    pub(crate) hash: Hash,
+}
+
+impl ChainEnd {
+    /// The end of a log without records.
+    pub(crate) const NONE: ChainEnd = ChainEnd { seq: 0, hash: START };
+}
+
+/// A name that no other writer has.
+pub(crate) fn new_writer() -> Arc<str> {
+    id::new_id(Timestamp::from_millis(0)).to_string().into()
+}
+
+/// Adds the members that place a record in the chain.
 pub(crate) fn push_link(text: &mut String, writer: &str, prev: &Hash) {
     text.push_str(r#","chain":""#);
     text.push_str(writer);
@@ -77,34 +82,22 @@ pub(crate) fn close(text: &mut String, hash: &Hash) {
     text.push_str("\"}");
 }
 
-/// Where the chains continue after the oldest records were pruned.
+/// Where the chain continues after the oldest records were pruned.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Anchor {
     /// The sequence number of the last record that was pruned.
     pub(crate) through: i64,
-    /// The last pruned record of each chain, by writer.
-    pub(crate) chains: BTreeMap<String, ChainEnd>,
-}
-
-/// The last pruned record of a chain, and its hash in hexadecimal.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct ChainEnd {
-    pub(crate) seq: i64,
+    /// Its hash in hexadecimal.
     pub(crate) hash: String,
 }
 
 impl Anchor {
     /// Appends it to a record's text.
     pub(crate) fn push(&self, text: &mut String) {
-        // Writing to a string cannot fail. A writer's name is an id of ours.
-        let _ = write!(text, r#"{{"through":{},"chains":{{"#, self.through);
-        for (index, (writer, ChainEnd { seq, hash })) in self.chains.iter().enumerate() {
-            let comma = if index == 0 { "" } else { "," };
-            let _ = write!(text, r#"{comma}"{writer}":{{"seq":{seq},"hash":"{hash}"}}"#);
-        }
-        text.push_str("}}");
+        let Anchor { through, hash } = self;
+        // Writing to a string cannot fail, and the hash is made of digits.
+        let _ = write!(text, r#"{{"through":{through},"hash":"{hash}"}}"#);
     }
 
     /// Its text alone.

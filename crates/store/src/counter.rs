@@ -1,4 +1,4 @@
-//! Counters and the charges made to them.
+//! Counters and the charges made to them; leases and what they count.
 
 use std::sync::Arc;
 
@@ -43,6 +43,15 @@ pub struct Charge {
     pub max: Amount,
 }
 
+/// A place that one call takes among those in progress, until its outcome is known.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Lease {
+    /// Calls with the same key share the places.
+    pub key: CounterKey,
+    /// The most calls at a time.
+    pub max: u64,
+}
+
 /// A charge that was made: the window and the amount.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Charged {
@@ -67,11 +76,9 @@ impl Charge {
 
     /// The charge in the window that contains `now`.
     pub(crate) fn at(&self, now: Timestamp) -> Charged {
-        let window_start = self.window.start(now);
-        let length = i64::from(self.window.seconds()) * 1000;
         Charged {
-            slot: Slot { key: self.key.clone(), window_start },
-            window_end: window_start.as_millis().saturating_add(length),
+            slot: Slot { key: self.key.clone(), window_start: self.window.start(now) },
+            window_end: self.window.end(now).as_millis(),
             amount: self.amount,
         }
     }

@@ -1,8 +1,10 @@
 //! Ids that sort by creation time: 48 bits of milliseconds and 80 more bits, written as
 //! the 26 characters of a ULID.
 //!
-//! The 80 bits count up from a random start that each process chooses, so an id needs no
-//! system call and no two processes make the same one.
+//! The 80 bits are a counter that is encrypted with a random key of the process, by a Feistel
+//! network over a keyed hash. So no id tells another one, a process never makes one twice, and
+//! two processes are as unlikely to make the same one as with 80 random bits. It needs no system
+//! call, and the process can tell which of its ids came first.
 
 use std::{
     fmt,
@@ -19,29 +21,55 @@ const ALPHABET: &[u8; 32] = b"0123456789ABCDEFGHJKMNPQRSTVWXYZ";
 const LENGTH: usize = 26;
 /// The number of bits that are not time.
 const REST: u32 = 80;
+/// The bits of each half that the Feistel network works on.
+const HALF: u32 = 40;
+const HALF_MASK: u64 = (1 << HALF) - 1;
 const MASK: u128 = (1 << REST) - 1;
+/// Four rounds make a Feistel network of good round functions a strong permutation.
+const ROUNDS: u8 = 4;
 
 /// One id.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Id(u128);
 
-/// The random start of this process.
-static START: LazyLock<u128> = LazyLock::new(random);
+/// The key of this process. The standard library gets it from the system for its hash maps, and
+/// cannot fail.
+static KEY: LazyLock<RandomState> = LazyLock::new(RandomState::new);
 /// How many ids it has made.
 static NEXT: AtomicU64 = AtomicU64::new(0);
 
 /// A new id for an event at `at`.
 pub fn new_id(at: Timestamp) -> Id {
-    let count = u128::from(NEXT.fetch_add(1, Ordering::Relaxed));
+    let count = NEXT.fetch_add(1, Ordering::Relaxed);
     let millis = u64::try_from(at.as_millis()).unwrap_or(0);
-    Id(u128::from(millis) << REST | (START.wrapping_add(count) & MASK))
+    Id(u128::from(millis) << REST | encrypt(count.into()))
 }
 
-/// Random bits from the standard library, which gets them from the system for its hash
-/// maps. It cannot fail.
-fn random() -> u128 {
-    let state = RandomState::new();
-    u128::from(state.hash_one(0)) << 64 | u128::from(state.hash_one(1))
+fn encrypt(count: u128) -> u128 {
+    let (left, right) = (0..ROUNDS)
+        .fold(split(count), |(left, right), round| (right, left ^ scramble(round, right)));
+    join(left, right)
+}
+
+fn decrypt(rest: u128) -> u128 {
+    let (left, right) = (0..ROUNDS)
+        .rev()
+        .fold(split(rest), |(left, right), round| (right ^ scramble(round, left), left));
+    join(left, right)
+}
+
+/// The round function: `SipHash` with the key of the process.
+fn scramble(round: u8, half: u64) -> u64 {
+    KEY.hash_one(u64::from(round) << HALF | half) & HALF_MASK
+}
+
+fn split(rest: u128) -> (u64, u64) {
+    let half = |bits: u128| u64::try_from(bits & u128::from(HALF_MASK)).unwrap_or_default();
+    (half(rest >> HALF), half(rest))
+}
+
+fn join(left: u64, right: u64) -> u128 {
+    u128::from(left) << HALF | u128::from(right)
 }
 
 /// A point in the sequence of the ids that this process makes.
@@ -55,7 +83,7 @@ impl Mark {
 
     /// Whether this process made the id after the mark.
     pub(crate) fn is_before(self, id: Id) -> bool {
-        let count = id.0.wrapping_sub(*START) & MASK;
+        let count = decrypt(id.0 & MASK);
         let next = NEXT.load(Ordering::Relaxed);
         (u128::from(self.0)..u128::from(next)).contains(&count)
     }
@@ -72,6 +100,12 @@ impl Id {
             number.checked_mul(32)?.checked_add(u128::try_from(digit).ok()?)
         };
         text.bytes().try_fold(0, add).map(Id)
+    }
+
+    /// The upper and the lower half of its bits.
+    pub(crate) fn halves(self) -> (u64, u64) {
+        let half = |bits: u128| u64::try_from(bits & u128::from(u64::MAX)).unwrap_or_default();
+        (half(self.0 >> 64), half(self.0))
     }
 
     /// The time in the id.
@@ -132,6 +166,20 @@ mod tests {
         assert_eq!(many.len(), 10_000);
         // The first ten characters are the time.
         assert!(id(1_469_918_176_385).to_string().starts_with("01ARYZ6S41"));
+    }
+
+    #[test]
+    fn no_id_tells_the_next_one() {
+        let rest = |id: Id| id.0 & super::MASK;
+        let ids: Vec<_> = (0..1_000).map(|_| rest(new_id(Timestamp::from_millis(1)))).collect();
+        for pair in ids.windows(2) {
+            let (one, other) = (pair[0], pair[1]);
+            assert!(one.abs_diff(other) > 1 << 32, "{one:x} {other:x}");
+            assert_eq!(super::encrypt(super::decrypt(one)), one);
+        }
+        // About half of the bits change from one to the next.
+        let changed: u32 = ids.windows(2).map(|pair| (pair[0] ^ pair[1]).count_ones()).sum();
+        assert!((38_000..42_000).contains(&changed), "{changed}");
     }
 
     #[test]

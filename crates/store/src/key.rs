@@ -1,27 +1,36 @@
 //! The key that secrets are encrypted with, and the encryption itself: AES-256-GCM with a
-//! random nonce in front, bound to the place where the secret is stored.
+//! random nonce in front. The place where a secret is stored is authenticated with it, so a
+//! secret cannot be moved to another row.
 
 use std::fmt;
 
 use ring::{aead, hmac};
+use zeroize::{Zeroize as _, Zeroizing};
 
 const NONCE: usize = aead::NONCE_LEN;
 
-/// A key of 32 bytes. `Debug` does not print it.
+/// A key of 32 bytes. `Debug` does not print it. The bytes are in one place, which is overwritten
+/// when the key is dropped.
 #[derive(Clone)]
-pub struct Key([u8; 32]);
+pub struct Key(Box<[u8; 32]>);
+
+impl Drop for Key {
+    fn drop(&mut self) {
+        self.0.zeroize();
+    }
+}
 
 impl Key {
     /// A key whose bytes are stored elsewhere.
     pub fn from_bytes(bytes: [u8; 32]) -> Key {
-        Key(bytes)
+        Key(Box::new(bytes))
     }
 
     /// Derives a key for one purpose. It reveals nothing about this one.
     #[must_use]
     pub fn derive(&self, purpose: &str) -> Key {
-        let tag = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, &self.0), purpose.as_bytes());
-        let mut bytes = [0; 32];
+        let tag = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, &*self.0), purpose.as_bytes());
+        let mut bytes = Box::new([0; 32]);
         for (to, from) in bytes.iter_mut().zip(tag.as_ref()) {
             *to = *from;
         }
@@ -47,7 +56,7 @@ impl Key {
     /// Opens a text that was sealed for the same place with the same key.
     pub(crate) fn open(&self, place: &str, sealed: &[u8]) -> Option<String> {
         let (nonce, secret) = sealed.split_first_chunk::<NONCE>()?;
-        let mut secret = secret.to_vec();
+        let mut secret = Zeroizing::new(secret.to_vec());
         let bound = aead::Aad::from(place.as_bytes());
         let unique = aead::Nonce::assume_unique_for_key(*nonce);
         let text = self.cipher()?.open_in_place(unique, bound, &mut secret).ok()?;
@@ -55,7 +64,7 @@ impl Key {
     }
 
     fn cipher(&self) -> Option<aead::LessSafeKey> {
-        let key = aead::UnboundKey::new(&aead::AES_256_GCM, &self.0).ok()?;
+        let key = aead::UnboundKey::new(&aead::AES_256_GCM, &*self.0).ok()?;
         Some(aead::LessSafeKey::new(key))
     }
 }

@@ -1,8 +1,9 @@
 //! The ledger: charges and decisions, exact and on the path of every call.
 //!
-//! A call may be sent only when its charges are reserved and its decision is recorded. A
-//! back-end may store counters and records separately, as long as no reservation succeeds
-//! without both.
+//! A call may be sent only when its charges are reserved and its decision is recorded: no
+//! reservation succeeds without both. SQLite stores both in one transaction. A
+//! back-end that keeps counters in another place than records makes the charges first, and
+//! lets them expire if the record is never stored.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -11,7 +12,7 @@ use sluice_policy::{Amount, Timestamp};
 use crate::{
     StoreError,
     approval::{Approval, Decided, Held, Pending, Vote},
-    counter::{Charge, Charged},
+    counter::{Charge, Charged, Lease},
     id::Id,
     memory::Memory,
     record::Record,
@@ -38,6 +39,9 @@ pub struct Reservation {
     pub id: Id,
     /// All are made, or none.
     pub charges: Vec<Charge>,
+    /// All are taken, together with the charges, or none. They last until they are given back
+    /// ([`Store::give_back`]) or the process ends.
+    pub leases: Vec<Lease>,
     /// The decision. The store fills in the request id.
     pub record: Record,
 }
@@ -48,9 +52,10 @@ pub enum Reserved {
     /// All charges were made and the record is stored. `windows` holds the start of each
     /// charged window, in the order of the charges.
     Made { windows: Vec<Timestamp> },
-    /// At least one charge did not fit, so none was made and nothing was recorded.
-    /// `readings` holds what each counter reads, in the order of the charges.
-    Refused { readings: Vec<Amount> },
+    /// At least one charge or lease did not fit, so none was made and nothing was recorded.
+    /// `readings` holds what each counter reads, in the order of the charges; `in_progress`
+    /// how many calls there are for each lease.
+    Refused { readings: Vec<Amount>, in_progress: Vec<u64> },
 }
 
 impl Reserved {
@@ -66,9 +71,24 @@ impl Store {
     /// returns [`Reserved::Made`], both survive the end of the process.
     pub async fn reserve(&self, mut reservation: Reservation) -> Result<Reserved, StoreError> {
         reservation.record.request = Some(reservation.id);
-        match &self.ledger {
+        let mut unanswered = Unanswered {
+            store: self,
+            leased: (!reservation.leases.is_empty()).then_some(reservation.id),
+        };
+        let reserved = match &self.ledger {
             Ledger::Memory(memory) => memory.reserve(reservation),
             Ledger::Sqlite(sqlite) => sqlite.reserve(reservation).await,
+        };
+        unanswered.leased = None;
+        reserved
+    }
+
+    /// Gives the leases of a call back, whose outcome is known. Calls of this process see that
+    /// at once, those of others with the next commit, which does not wait.
+    pub fn give_back(&self, id: Id) {
+        match &self.ledger {
+            Ledger::Memory(memory) => memory.give_back(id),
+            Ledger::Sqlite(sqlite) => sqlite.give_back(id),
         }
     }
 
@@ -111,7 +131,8 @@ impl Store {
     }
 
     /// Stores a held call until people decide on it. The same call joins the pending one
-    /// until that expires. The stored record carries the approval's id.
+    /// until that expires. The stored record carries the approval's id. Refused with
+    /// [`StoreError::TooManyHeld`] if too many calls wait.
     pub async fn hold(&self, approval: Approval, record: Record) -> Result<Pending, StoreError> {
         match &self.ledger {
             Ledger::Memory(memory) => memory.hold(approval, record),
@@ -158,6 +179,20 @@ impl Store {
         match &self.ledger {
             Ledger::Memory(memory) => Ok(memory.approval(id)),
             Ledger::Sqlite(sqlite) => sqlite.approval(id).await,
+        }
+    }
+}
+
+/// A reservation that is being made. If its caller goes away, nobody would give its leases back.
+struct Unanswered<'s> {
+    store: &'s Store,
+    leased: Option<Id>,
+}
+
+impl Drop for Unanswered<'_> {
+    fn drop(&mut self) {
+        if let Some(id) = self.leased {
+            self.store.give_back(id);
         }
     }
 }

@@ -1,13 +1,14 @@
 //! The audit log: large, append-only, chained, read page by page.
 
-use std::{fmt, str::FromStr, sync::Arc, time::Duration};
+use std::{fmt, str::FromStr, sync::Arc};
 
 use sluice_policy::Timestamp;
 
 use crate::{
     StoreError,
-    chain::{self, Chain, Hash, Verified},
+    chain::{self, ChainKey, Hash, Verified},
     id::Id,
+    log_space::Retention,
     memory::Memory,
     record::{Kind, Outcome, Record},
     sqlite::Sqlite,
@@ -18,6 +19,9 @@ use crate::{
 /// in milliseconds.
 const LONGEST_REQUEST: i64 = 24 * 3_600_000;
 
+/// Begins the text of a cursor, so that no sequence number is taken for one.
+const CURSOR_MARK: &str = "log-";
+
 /// The back-end for the records.
 #[derive(Debug, Clone)]
 pub(crate) enum Log {
@@ -25,8 +29,8 @@ pub(crate) enum Log {
     Sqlite(Arc<Sqlite>),
 }
 
-/// A position in the log. Opaque: positions of one log can be compared, but their text
-/// has no further meaning.
+/// A position in the log. Opaque: positions of one log can be compared, and only the store
+/// reads and writes their text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Cursor(pub(crate) i64);
 
@@ -37,7 +41,7 @@ impl Cursor {
 
 impl fmt::Display for Cursor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.0)
+        write!(f, "{CURSOR_MARK}{:x}", self.0)
     }
 }
 
@@ -50,8 +54,10 @@ impl FromStr for Cursor {
     type Err = CursorError;
 
     fn from_str(text: &str) -> Result<Cursor, CursorError> {
-        let number = text.parse().ok().filter(|number| *number >= 0);
-        number.map(Cursor).ok_or(CursorError)
+        let digits = text.strip_prefix(CURSOR_MARK).ok_or(CursorError)?;
+        let number = i64::from_str_radix(digits, 16).map_err(|_| CursorError)?;
+        // Only the text that was given out, so no sign, leading zero or capital letter.
+        Some(Cursor(number)).filter(|cursor| cursor.to_string() == text).ok_or(CursorError)
     }
 }
 
@@ -69,8 +75,10 @@ pub struct Filter {
     pub outcome: Option<Outcome>,
     pub kind: Option<Kind>,
     pub principal: Option<String>,
-    /// Records of one request, made within a day of it.
-    pub request: Option<Id>,
+    pub rule: Option<String>,
+    pub session: Option<String>,
+    /// Records of these requests, made within a day of them; of all if it is empty.
+    pub requests: Vec<Id>,
     /// After this position.
     pub after: Option<Cursor>,
     /// Before this position.
@@ -80,12 +88,13 @@ pub struct Filter {
 }
 
 impl Filter {
-    /// The time span to search: the requested span, narrowed by the time in the request id.
+    /// The time span to search: the requested span, narrowed by the times in the request ids.
     pub(crate) fn span(&self) -> (Option<Timestamp>, Option<Timestamp>) {
-        let made = self.request.map(|request| request.at().as_millis());
-        let after = |millis| made.map(|made| Timestamp::from_millis(made.saturating_add(millis)));
-        let until = [self.until, after(LONGEST_REQUEST)].into_iter().flatten().min();
-        (self.since.max(after(0)), until)
+        let made = || self.requests.iter().map(|request| request.at());
+        let end = made()
+            .max()
+            .map(|last| Timestamp::from_millis(last.as_millis().saturating_add(LONGEST_REQUEST)));
+        (self.since.max(made().min()), [self.until, end].into_iter().flatten().min())
     }
 
     /// The first and the last sequence number to look at.
@@ -105,7 +114,10 @@ impl Filter {
             && until.is_none_or(|until| record.at < until)
             && self.kind.is_none_or(|kind| record.kind == kind)
             && self.outcome.is_none_or(|outcome| record.outcome == Some(outcome))
-            && self.request.is_none_or(|request| record.request == Some(request))
+            && (self.requests.is_empty()
+                || record.request.is_some_and(|request| self.requests.contains(&request)))
+            && fits(&self.rule, record.rule.as_deref())
+            && fits(&self.session, record.session.as_deref())
             && fits(&self.server, record.server.as_deref())
             && fits(&self.tool, record.tool.as_deref())
             && fits(&self.principal, record.principal.as_deref())
@@ -121,9 +133,11 @@ impl Filter {
 pub struct Entry {
     pub cursor: Cursor,
     pub record: Record,
-    /// The writer whose chain it is in.
+    /// The process that wrote it.
     pub(crate) writer: Arc<str>,
-    /// The hash of its predecessor in that chain.
+    /// The charges of its reservation, as they are stored. They are not exported.
+    pub(crate) charges: Option<Arc<str>>,
+    /// The hash of its predecessor.
     pub(crate) prev: Hash,
     pub(crate) hash: Hash,
 }
@@ -138,12 +152,11 @@ impl Entry {
         text
     }
 
-    /// Whether its hash matches its text.
-    pub(crate) fn is_intact(&self) -> bool {
+    /// Whether its hash matches its text and charges.
+    pub(crate) fn is_intact(&self, key: &ChainKey) -> bool {
         let mut text = self.record.text();
-        let mut chain = Chain::after(&self.writer, self.prev);
-        chain.link(&mut text);
-        *chain.last() == self.hash
+        chain::push_link(&mut text, &self.writer, &self.prev);
+        key.hash(&text, self.charges.as_deref()) == self.hash
     }
 }
 
@@ -175,7 +188,8 @@ impl Store {
         }
     }
 
-    /// Checks every record against its chain.
+    /// Checks every record, and all that the store holds besides, against the log's chain
+    /// and head.
     pub async fn verify(&self) -> Result<Verified, StoreError> {
         match &self.log {
             Log::Memory(memory) => Ok(memory.verify()),
@@ -184,11 +198,12 @@ impl Store {
     }
 
     /// Removes the oldest records: those older than `keep`, and more as long as the log
-    /// takes more than `max_size` bytes. Returns how many were removed.
-    pub async fn prune(&self, keep: Duration, max_size: u64) -> Result<u64, StoreError> {
+    /// takes more than `max_size` bytes, but none that is younger than `keep_at_least`.
+    /// Returns how many were removed.
+    pub async fn prune(&self, retention: Retention) -> Result<u64, StoreError> {
         match &self.log {
-            Log::Memory(memory) => memory.prune(keep, max_size),
-            Log::Sqlite(sqlite) => sqlite.prune(keep, max_size).await,
+            Log::Memory(memory) => memory.prune(retention),
+            Log::Sqlite(sqlite) => sqlite.prune(retention).await,
         }
     }
 }

@@ -1,6 +1,6 @@
-//! A server as it may be shown: without its secrets.
+//! The display form of a server definition, with secrets masked.
 
-use sluice_wire::arguments;
+use sluice_wire::{arguments, server_url};
 
 use crate::server::{Instances, Secret, Start, Transport};
 
@@ -10,7 +10,7 @@ pub const MASK: &str = arguments::MASK;
 /// A [`Transport`] without its secrets, for every place that shows a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MaskedTransport<'s> {
-    /// The URL has no query, and the headers are names only.
+    /// The headers are names only.
     Http {
         url: String,
         headers: Vec<&'s str>,
@@ -33,7 +33,8 @@ impl Transport {
     pub fn mask(&self) -> MaskedTransport<'_> {
         match self {
             Transport::Http { url, headers } => {
-                MaskedTransport::Http { url: mask_url(url), headers: names(headers) }
+                let url = server_url::mask(url.expose());
+                MaskedTransport::Http { url, headers: names(headers) }
             }
             Transport::Builtin { name, options } => MaskedTransport::Builtin { name, options },
             Transport::Command { command, env, instances, start } => MaskedTransport::Command {
@@ -50,14 +51,6 @@ fn names(pairs: &[(String, Secret)]) -> Vec<&str> {
     pairs.iter().map(|(name, _)| name.as_str()).collect()
 }
 
-/// A URL without its query, which may contain keys.
-fn mask_url(url: &str) -> String {
-    match url.split_once('?') {
-        Some((place, _)) => format!("{place}?{MASK}"),
-        None => url.to_owned(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::{Instances, MaskedTransport, Secret, Start, Transport};
@@ -68,7 +61,8 @@ mod tests {
 
     #[test]
     fn no_secret_of_a_transport_is_shown() {
-        let http = Transport::Http { url: "https://a/mcp?key=hush".into(), headers: pairs() };
+        let url = Secret::new("https://a/mcp?key=hush".into());
+        let http = Transport::Http { url, headers: pairs() };
         let masked =
             MaskedTransport::Http { url: "https://a/mcp?…".into(), headers: vec!["KEY"] };
         assert_eq!(http.mask(), masked);
@@ -85,12 +79,5 @@ mod tests {
             start: Start::Up,
         };
         assert_eq!(command.mask(), masked);
-    }
-
-    #[test]
-    fn a_url_without_a_query_is_shown_whole() {
-        let http = Transport::Http { url: "https://a/mcp".into(), headers: Vec::new() };
-        let masked = MaskedTransport::Http { url: "https://a/mcp".into(), headers: Vec::new() };
-        assert_eq!(http.mask(), masked);
     }
 }

@@ -1,6 +1,7 @@
 //! The in-memory back-end, for tests and for gateways without persistence. It behaves
 //! like the other back-ends, and its data is lost when the process ends.
 
+mod leases;
 mod log;
 mod registry;
 
@@ -14,15 +15,20 @@ use sluice_policy::{Amount, Timestamp};
 
 use crate::{
     Health, StoreError,
-    approval::{Approval, Decided, Held, Pending, Vote},
+    actor::Actor,
+    approval::{Approval, Decided, Held, MOST_OVER, Pending, Vote, check_held},
     changes::Announcer,
     clock::Clock,
-    counter::{Charge, Charged, Slot},
-    id::Id,
+    counter::{Charge, Charged, Lease, Slot},
+    id::{self, Id},
     ledger::{OpenReservations, Reservation, Reserved},
-    record::{Kind, Record},
+    log_space::Retention,
+    name::Name,
+    record::{GrantRef, Kind, Record},
+    trusted_time::{self, TrustedTime},
 };
 
+use leases::LeaseCounts;
 use log::Records;
 use registry::Registered;
 
@@ -38,16 +44,28 @@ pub(crate) struct Memory {
     state: Mutex<State>,
 }
 
-#[derive(Default)]
 struct State {
+    time: TrustedTime,
     counters: HashMap<Slot, Reading>,
     /// The number of windows above which ended ones are dropped.
     most_windows: usize,
+    leases: LeaseCounts,
     open: OpenReservations,
     approvals: BTreeMap<String, Held>,
     records: Records,
     registered: Registered,
     is_closed: bool,
+}
+
+impl State {
+    /// Lets the held calls of a server expire; returns how many.
+    fn end_held_calls(&mut self, server: &Name, now: Timestamp) -> usize {
+        let open = self
+            .approvals
+            .values_mut()
+            .filter(|held| held.approval.server == server.as_str() && held.is_open(now));
+        open.map(|held| held.approval.expires_at = now).count()
+    }
 }
 
 /// The sum of one window, and when the window ends in milliseconds.
@@ -64,10 +82,19 @@ impl fmt::Debug for Memory {
 }
 
 impl State {
-    /// Makes all charges, or none; the error holds what each counter reads.
-    fn charge(&mut self, charges: &[Charge], now: Timestamp) -> Result<Vec<Charged>, Reserved> {
+    /// Makes all charges if there is a place for each lease, or none; the error holds what
+    /// each counter reads, and the calls in progress.
+    fn charge(
+        &mut self,
+        charges: &[Charge],
+        leases: &[Lease],
+        now: Timestamp,
+    ) -> Result<Vec<Charged>, Reserved> {
         self.forget_ended(now);
         let made: Vec<_> = charges.iter().map(|charge| charge.at(now)).collect();
+        if !self.leases.fit(leases) {
+            return Err(self.refuse(&made, leases));
+        }
         for (index, (charge, charged)) in charges.iter().zip(&made).enumerate() {
             let reading = self.reading(charged);
             if let Some(sum) = charge.fits(reading.used) {
@@ -75,10 +102,14 @@ impl State {
                 continue;
             }
             self.give_back(made.get(..index).unwrap_or_default());
-            let readings = made.iter().map(|charged| self.reading(charged).used).collect();
-            return Err(Reserved::Refused { readings });
+            return Err(self.refuse(&made, leases));
         }
         Ok(made)
+    }
+
+    fn refuse(&mut self, charges: &[Charged], leases: &[Lease]) -> Reserved {
+        let readings = charges.iter().map(|charged| self.reading(charged).used).collect();
+        Reserved::Refused { readings, in_progress: self.leases.count(leases) }
     }
 
     fn reading(&mut self, charged: &Charged) -> &mut Reading {
@@ -108,6 +139,24 @@ impl State {
         self.most_windows = 2 * self.counters.len();
     }
 
+    /// Checks that one more call of this grant can be held, and removes the oldest of its held
+    /// calls that are over.
+    fn make_room(&mut self, grant: &GrantRef, now: Timestamp) -> Result<(), StoreError> {
+        let is_own = |held: &Held| held.approval.grant.id == grant.id;
+        let open = self.approvals.values().filter(|held| held.is_open(now));
+        let own = open.clone().filter(|held| is_own(held)).count();
+        check_held(own, open.count())?;
+        let over = |held: &&Held| is_own(held) && held.is_over();
+        let mut over: Vec<_> = self.approvals.values().filter(over).collect();
+        over.sort_by_key(|held| held.approval.requested_at);
+        let excess = over.len().saturating_sub(MOST_OVER - 1);
+        let oldest: Vec<_> = over.iter().take(excess).map(|held| held.id.clone()).collect();
+        for id in oldest {
+            self.approvals.remove(&id);
+        }
+        Ok(())
+    }
+
     fn append(&mut self, record: Record) {
         if let (Kind::Outcome, Some(request)) = (record.kind, record.request) {
             self.open.remove(request);
@@ -117,20 +166,34 @@ impl State {
 }
 
 impl Memory {
-    pub(crate) fn new(clock: Clock, announcer: Arc<Announcer>) -> Memory {
-        Memory { clock, announcer, state: Mutex::default() }
+    pub(crate) fn new(clock: Clock, retention: Retention, announcer: Arc<Announcer>) -> Memory {
+        let state = State {
+            time: TrustedTime::begin(clock.look()),
+            counters: HashMap::new(),
+            most_windows: 0,
+            leases: LeaseCounts::default(),
+            open: OpenReservations::default(),
+            approvals: BTreeMap::new(),
+            records: Records::new(retention.max_size),
+            registered: Registered::default(),
+            is_closed: false,
+        };
+        Memory { clock, announcer, state: Mutex::new(state) }
     }
 
     pub(crate) fn reserve(&self, reservation: Reservation) -> Result<Reserved, StoreError> {
-        let Reservation { id, charges, record } = reservation;
+        let Reservation { id, charges, leases, record } = reservation;
         let mut state = self.open()?;
         if let Some(made) = state.open.find_reserved(id) {
             return Ok(made);
         }
-        let charged = match state.charge(&charges, self.clock.now()) {
+        state.records.used.check(&record)?;
+        let now = self.look_at_clock(&mut state);
+        let charged = match state.charge(&charges, &leases, now) {
             Ok(charged) => charged,
             Err(refused) => return Ok(refused),
         };
+        state.leases.take(id, leases);
         state.append(record);
         let made = Reserved::from_charges(&charged);
         state.open.insert(id, charged);
@@ -148,8 +211,14 @@ impl Memory {
         Ok(charged.is_some())
     }
 
+    pub(crate) fn give_back(&self, id: Id) {
+        self.lock().leases.give_back(id);
+    }
+
     pub(crate) fn append(&self, record: Record) -> Result<(), StoreError> {
-        self.open()?.append(record);
+        let mut state = self.open()?;
+        state.records.used.check(&record)?;
+        state.append(record);
         Ok(())
     }
 
@@ -163,6 +232,7 @@ impl Memory {
         mut record: Record,
     ) -> Result<Pending, StoreError> {
         let (mut state, now) = (self.open()?, self.clock.now());
+        state.records.used.check(&record)?;
         let waiting = state
             .approvals
             .values()
@@ -171,6 +241,7 @@ impl Memory {
         let pending = if let Some(held) = waiting {
             held.pending(true)
         } else {
+            state.make_room(&approval.grant, now)?;
             let held = Held::new(approval);
             let pending = held.pending(false);
             state.approvals.insert(held.id.clone(), held);
@@ -231,9 +302,46 @@ impl Memory {
         self.lock().approvals.get(id).cloned()
     }
 
+    /// Finds out what time it is, and records what has become of the system clock.
+    fn look_at_clock(&self, state: &mut State) -> Timestamp {
+        if let Some(event) = state.time.advance(self.clock.look()) {
+            tracing::warn!("{event}");
+            self.note_clock(state, event.to_string(), Actor::gateway());
+        }
+        Timestamp::from_millis(state.time.now())
+    }
+
+    fn note_clock(&self, state: &mut State, message: String, actor: Actor) {
+        let now = self.clock.now();
+        let record = Record::new(id::new_id(now), now, Kind::Admin);
+        state.append(Record { message: Some(message), actor: Some(actor), ..record });
+    }
+
+    pub(crate) fn trust_clock(&self, actor: Actor) -> Result<Option<i64>, StoreError> {
+        let mut state = self.open()?;
+        self.look_at_clock(&mut state);
+        let ahead = state.time.distrust();
+        if let Some(ahead) = ahead {
+            state.time.confirm();
+            let was = trusted_time::describe_clock(ahead);
+            let message = format!("the system clock was confirmed; it was {was}");
+            self.note_clock(&mut state, message, actor);
+        }
+        Ok(ahead)
+    }
+
     pub(crate) fn health(&self) -> Health {
-        let last_error = self.lock().is_closed.then(|| StoreError::Stopped.to_string());
-        Health { ok: last_error.is_none(), last_error, queued: 0, deferred: 0, dropped: 0 }
+        let mut state = self.lock();
+        self.look_at_clock(&mut state);
+        let last_error = state.is_closed.then(|| StoreError::Stopped.to_string());
+        let log = state.records.used.space();
+        Health {
+            ok: last_error.is_none(),
+            last_error,
+            log,
+            clock_ahead: state.time.distrust(),
+            ..Health::well()
+        }
     }
 
     pub(crate) fn close(&self) -> Result<(), StoreError> {

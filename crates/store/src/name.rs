@@ -10,9 +10,27 @@ pub struct Name(Box<str>);
 /// The text is not a name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "`{0}` is no name: use 1 to 32 lower-case letters, digits and hyphens, no hyphen at either end"
+    "`{text}` is not a valid name: use 1 to 32 lower-case letters, digits and hyphens, no hyphen at either end{}",
+    suggest(.text)
 )]
-pub struct NameError(String);
+pub struct NameError {
+    text: String,
+}
+
+/// A valid name that is like the text, if there is one.
+fn suggest(text: &str) -> String {
+    let fit = |letter: char| match letter.to_ascii_lowercase() {
+        letter @ ('a'..='z' | '0'..='9') => letter,
+        _ => '-',
+    };
+    let name: String = text.chars().map(fit).collect();
+    let name = name.trim_matches('-');
+    if name != text && Name::new(name).is_ok() {
+        format!(", such as `{name}`")
+    } else {
+        String::new()
+    }
+}
 
 impl Name {
     /// Checks a name.
@@ -25,7 +43,7 @@ impl Name {
         if is_name {
             Ok(Name(text.into()))
         } else {
-            Err(NameError(text.chars().take(64).collect()))
+            Err(NameError { text: text.chars().take(64).collect() })
         }
     }
 
@@ -55,5 +73,10 @@ mod tests {
         for text in ["", "-a", "a-", "A", "a_b", "a.b", "é", "a b", "a\0", &too_long] {
             assert!(Name::new(text).is_err(), "{text}");
         }
+        for (text, name) in [("My Laptop", "my-laptop"), ("a_b", "a-b"), ("Readers", "readers")] {
+            let said = Name::new(text).unwrap_err().to_string();
+            assert!(said.ends_with(&format!(", such as `{name}`")), "{said}");
+        }
+        assert!(Name::new("---").unwrap_err().to_string().ends_with("at either end"));
     }
 }

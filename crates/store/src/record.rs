@@ -9,7 +9,12 @@ use std::{borrow::Cow, fmt::Write as _, sync::Arc};
 use sluice_policy::Timestamp;
 use sluice_wire::json;
 
-use crate::{actor::Actor, chain::Anchor, digest::push_hex, id::Id};
+use crate::{
+    actor::Actor,
+    chain::Anchor,
+    digest::push_hex,
+    id::{Id, new_id},
+};
 
 /// Bytes that nearly every record fits into, including its hash.
 const USUAL_LENGTH: usize = 1024;
@@ -56,7 +61,7 @@ pub enum Outcome {
     Deny,
     /// Denied because the tool is hidden.
     Hide,
-    /// The call is held until people decide.
+    /// The call is refused, and waits for approval.
     Hold,
     /// Passed on in shadow mode; an enforcing policy would have denied it.
     ShadowDeny,
@@ -175,6 +180,15 @@ impl Record {
             upstream: None,
             micros: None,
             anchor: None,
+        }
+    }
+
+    /// The record of a failed authentication.
+    pub fn failed_authentication(at: Timestamp, message: String) -> Record {
+        Record {
+            outcome: Some(Outcome::Deny),
+            message: Some(message),
+            ..Record::new(new_id(at), at, Kind::Auth)
         }
     }
 

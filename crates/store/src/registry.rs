@@ -3,14 +3,14 @@
 //! Every change names its author, is recorded in the same transaction, and increments the
 //! registry's epoch.
 
-use std::sync::Arc;
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use sluice_policy::Timestamp;
 
 use crate::{
     StoreError,
     actor::Edit,
-    grant::{Grant, NewGrant, Rotated, Token, TokenHash},
+    grant::{ChangedGrant, Grant, GrantEdit, NewGrant, Rotated, Token, TokenHash},
     id,
     memory::Memory,
     name::Name,
@@ -35,6 +35,7 @@ pub struct Snapshot {
     pub servers: Vec<Server>,
     /// The active policies.
     pub policies: Vec<AttachedPolicy>,
+    /// What each token stands for.
     pub grants: Vec<(TokenHash, Grant)>,
 }
 
@@ -47,7 +48,8 @@ impl Store {
         }
     }
 
-    /// Removes a server and the policies attached to it; returns whether it existed.
+    /// Removes a server and all that would come back with another one of its name: its policies are
+    /// deactivated, grants leave it, and its held calls expire. Returns whether it existed.
     pub async fn remove_server(&self, name: &Name, edit: Edit) -> Result<bool, StoreError> {
         match &self.registry {
             Registry::Memory(memory) => memory.remove_server(name, edit),
@@ -105,7 +107,8 @@ impl Store {
         }
     }
 
-    /// Creates a grant. Only the returned value contains the token.
+    /// Creates a grant. Only the returned value contains the token. Fails if another grant
+    /// that is not revoked has the label.
     pub async fn create_grant(
         &self,
         new: NewGrant,
@@ -117,22 +120,40 @@ impl Store {
         }
     }
 
-    /// Gives a grant a new token; the old one becomes invalid. `None` if there is no such
-    /// grant, or it was revoked.
-    pub async fn rotate_grant(&self, id: &str, edit: Edit) -> Result<Option<Rotated>, StoreError> {
+    /// Gives a grant a new token. The old one works for `overlap` longer; a token from a
+    /// rotation before stops working. `None` if there is no such grant, or it was revoked.
+    pub async fn rotate_grant(
+        &self,
+        id: &str,
+        overlap: Duration,
+        edit: Edit,
+    ) -> Result<Option<Rotated>, StoreError> {
         match &self.registry {
-            Registry::Memory(memory) => memory.rotate_grant(id, edit),
-            Registry::Sqlite(sqlite) => sqlite.rotate_grant(id, edit).await,
+            Registry::Memory(memory) => memory.rotate_grant(id, overlap, edit),
+            Registry::Sqlite(sqlite) => sqlite.rotate_grant(id, overlap, edit).await,
         }
     }
 
-    /// Revokes a grant permanently; returns the grant and the hash of its token. `None`
-    /// if there is no such grant.
+    /// Changes properties of a grant. `None` if there is no such grant, or it was revoked;
+    /// fails if another grant that is not revoked has the new label.
+    pub async fn edit_grant(
+        &self,
+        id: &str,
+        changes: GrantEdit,
+        edit: Edit,
+    ) -> Result<Option<ChangedGrant>, StoreError> {
+        match &self.registry {
+            Registry::Memory(memory) => memory.edit_grant(id, changes, edit),
+            Registry::Sqlite(sqlite) => sqlite.edit_grant(id, changes, edit).await,
+        }
+    }
+
+    /// Revokes a grant permanently; `None` if there is no such grant.
     pub async fn revoke_grant(
         &self,
         id: &str,
         edit: Edit,
-    ) -> Result<Option<(TokenHash, Grant)>, StoreError> {
+    ) -> Result<Option<ChangedGrant>, StoreError> {
         match &self.registry {
             Registry::Memory(memory) => memory.revoke_grant(id, edit),
             Registry::Sqlite(sqlite) => sqlite.revoke_grant(id, edit).await,
@@ -160,6 +181,23 @@ impl Store {
         match &self.registry {
             Registry::Memory(memory) => Ok(memory.grant_of(token)),
             Registry::Sqlite(sqlite) => sqlite.grant_of(token).await,
+        }
+    }
+
+    /// Notes when grants were last used, by their ids. That is not a change of the
+    /// registry; a time before the noted one has no effect.
+    pub async fn note_uses(&self, uses: Vec<(String, Timestamp)>) -> Result<(), StoreError> {
+        match &self.registry {
+            Registry::Memory(memory) => memory.note_uses(uses),
+            Registry::Sqlite(sqlite) => sqlite.note_uses(uses).await,
+        }
+    }
+
+    /// When grants were last used, by their ids.
+    pub async fn last_uses(&self) -> Result<HashMap<String, Timestamp>, StoreError> {
+        match &self.registry {
+            Registry::Memory(memory) => Ok(memory.last_uses()),
+            Registry::Sqlite(sqlite) => sqlite.last_uses().await,
         }
     }
 

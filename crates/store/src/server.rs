@@ -4,8 +4,11 @@
 use std::{fmt, time::Duration};
 
 use sluice_policy::{Format, Timestamp};
+use sluice_wire::secrets::{KnownSecrets, Secrets};
+use zeroize::Zeroize as _;
 
 use crate::{
+    bases::BaseFile,
     digest::{hex, sha256},
     name::Name,
 };
@@ -27,6 +30,9 @@ pub struct Server {
     /// The policy for callers without a token, on loopback only.
     pub anonymous_policy: Option<Name>,
     pub bridge: Bridge,
+    pub hidden_text: HiddenText,
+    /// Whether its secrets are removed from its answers to agents.
+    pub mask_secrets: bool,
     pub source: Source,
 }
 
@@ -41,15 +47,65 @@ pub enum Bridge {
     Modern,
 }
 
+/// What happens to text in a server's definitions that a model reads and a person does not
+/// see.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum HiddenText {
+    /// It is removed.
+    #[default]
+    Strip,
+    /// The tool, prompt or resource is withheld.
+    Withhold,
+    /// It is passed on.
+    Pass,
+}
+
+impl HiddenText {
+    pub const ALL: [HiddenText; 3] = [HiddenText::Strip, HiddenText::Withhold, HiddenText::Pass];
+
+    /// The name in configurations.
+    pub fn name(self) -> &'static str {
+        match self {
+            HiddenText::Strip => "strip",
+            HiddenText::Withhold => "withhold",
+            HiddenText::Pass => "pass",
+        }
+    }
+}
+
 /// How to reach a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Transport {
-    /// Streamable HTTP. The headers contain the server's own credential and the like.
-    Http { url: String, headers: Vec<(String, Secret)> },
+    /// Streamable HTTP. The URL may contain a secret; the headers contain the server's own
+    /// credential and the like.
+    Http { url: Secret, headers: Vec<(String, Secret)> },
     /// A built-in server, in process. The options are one JSON object.
     Builtin { name: String, options: String },
     /// A command that the gateway starts. The variables are set in its environment.
     Command { command: Vec<String>, env: Vec<(String, Secret)>, instances: Instances, start: Start },
+}
+
+impl Transport {
+    /// The secrets in it, to be removed from what the server writes.
+    pub fn secrets(&self) -> Secrets {
+        let mut known = KnownSecrets::default();
+        match self {
+            Transport::Http { url, headers } => {
+                known.add_server_url(url.expose());
+                for (name, value) in headers {
+                    known.add_header(name, value.expose());
+                }
+            }
+            Transport::Builtin { .. } => {}
+            Transport::Command { command, env, .. } => {
+                known.add_command(command);
+                for (name, value) in env {
+                    known.add_variable(name, value.expose(), value.was_looked_up());
+                }
+            }
+        }
+        known.build()
+    }
 }
 
 /// Which sessions share a process of a command.
@@ -101,13 +157,19 @@ pub struct AttachedPolicy {
     /// A digest of the text: [`AttachedPolicy::version_of`].
     pub version: String,
     pub source: Source,
+    /// The files that it extends. A policy in the store has none.
+    pub base_files: Vec<BaseFile>,
 }
 
 impl AttachedPolicy {
     /// The version of a policy with this text: the first 16 hexadecimal digits of its
     /// SHA-256, short enough to read out and long enough to avoid collisions.
     pub fn version_of(text: &str) -> String {
-        let hash = sha256(text.as_bytes());
+        AttachedPolicy::version_of_bytes(text.as_bytes())
+    }
+
+    pub(crate) fn version_of_bytes(text: &[u8]) -> String {
+        let hash = sha256(text);
         hash.first_chunk::<8>().map(|start| hex(start)).unwrap_or_default()
     }
 }
@@ -120,18 +182,38 @@ pub struct PolicyVersion {
     pub at: Timestamp,
 }
 
-/// A text that is never printed.
+/// A text that is never printed. Its memory is overwritten when it is dropped.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Secret(String);
+pub struct Secret {
+    text: String,
+    was_looked_up: bool,
+}
 
 impl Secret {
+    /// A text that is written where it is used.
     pub fn new(text: String) -> Secret {
-        Secret(text)
+        Secret { text, was_looked_up: false }
+    }
+
+    /// A text that was looked up where secrets are kept: in a variable or a file.
+    pub fn from_reference(text: String) -> Secret {
+        Secret { text, was_looked_up: true }
     }
 
     /// The text itself.
     pub fn expose(&self) -> &str {
-        &self.0
+        &self.text
+    }
+
+    /// Whether its author has marked it as a secret by keeping it elsewhere.
+    pub fn was_looked_up(&self) -> bool {
+        self.was_looked_up
+    }
+}
+
+impl Drop for Secret {
+    fn drop(&mut self) {
+        self.text.zeroize();
     }
 }
 

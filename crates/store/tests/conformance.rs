@@ -1,16 +1,21 @@
 //! What every back-end must do, run on each of them.
 //!
-//! A new back-end adds a constructor to `fixture::Fixture` and a module to the macro
-//! below. Only the back-end in memory lacks a second process on the same data, a
-//! restart and a way to break the store: its fixture has no data that outlives it,
-//! and cases that need one skip it. The fixture of any other back-end must have them.
+//! A new back-end adds an arm to `fixture::Data`, a constructor to `fixture::Fixture` and
+//! a module to the macro below; the compiler names the other places in `fixture`. Only the
+//! back-end in memory lacks a second process on the same data, a restart, a crash and a
+//! way to break the store: cases that need one skip it. All other back-ends must have
+//! them.
 
 #![cfg(test)]
 
 #[path = "conformance/approvals.rs"]
 mod approvals;
+#[path = "conformance/crash.rs"]
+mod crash;
 #[path = "conformance/fixture.rs"]
 mod fixture;
+#[path = "conformance/leases.rs"]
+mod leases;
 #[path = "conformance/ledger.rs"]
 mod ledger;
 #[path = "conformance/log.rs"]
@@ -59,13 +64,25 @@ on_every_back_end! {
     ledger::a_released_reservation_gives_back_to_its_window,
     ledger::concurrent_releases_give_back_once,
     ledger::a_settled_reservation_cannot_be_released,
+    ledger::a_settled_reservation_is_charged_again,
     ledger::the_store_decides_which_window_is_charged,
     ledger::budgets_add_exact_amounts,
     ledger::scopes_and_owners_have_counters_of_their_own,
     ledger::readings_match_a_model_through_random_operations,
     ledger::a_refused_reservation_records_nothing,
-    ledger::what_cannot_be_recorded_is_not_charged,
+    ledger::a_reservation_that_cannot_be_recorded_charges_nothing,
     ledger::a_closed_store_refuses,
+    ledger::a_clock_that_jumps_gives_no_other_window,
+    leases::n_calls_at_a_time_fit,
+    leases::leases_and_charges_are_made_all_or_none,
+    leases::scopes_and_owners_have_places_of_their_own,
+    leases::places_are_never_given_twice,
+    leases::a_place_is_free_at_once,
+    leases::a_caller_that_goes_away_keeps_no_place,
+    leases::a_failing_store_frees_places_when_it_recovers,
+    leases::a_process_that_ends_frees_its_places,
+    leases::a_killed_process_frees_its_places,
+    crash::a_killed_process_loses_nothing_that_was_answered,
     approvals::the_same_call_joins_the_one_that_waits,
     approvals::enough_different_people_must_approve,
     approvals::one_denial_is_enough,
@@ -73,6 +90,7 @@ on_every_back_end! {
     approvals::an_expired_call_cannot_be_decided_or_consumed,
     approvals::expiry_is_recorded_once,
     approvals::a_pruned_held_call_was_recorded_as_expired,
+    approvals::held_calls_are_bounded_for_each_grant,
     log::a_record_comes_back_as_it_was_written,
     log::the_chain_covers_the_exported_text,
     log::pages_follow_each_other_in_both_directions,
@@ -85,12 +103,20 @@ on_every_back_end! {
     pruning::anchors_grow_old_and_are_pruned_too,
     pruning::a_log_that_is_too_large_loses_its_oldest_records,
     pruning::filters_find_what_is_left,
+    pruning::a_clock_that_jumps_prunes_nothing_until_it_is_confirmed,
+    pruning::records_that_must_be_kept_stay_whatever_the_size,
+    pruning::a_grant_that_fills_the_log_leaves_space_to_others,
     registry::servers_come_back_as_they_were_put,
     registry::only_http_servers_can_be_stored,
     registry::the_last_policy_put_is_in_force_and_all_versions_are_kept,
     registry::a_servers_policies_go_with_it,
+    registry::grants_and_held_calls_do_not_outlive_their_server,
     registry::a_token_finds_its_grant,
     registry::a_rotated_token_replaces_the_old_one,
+    registry::an_old_token_works_until_the_overlap_ends,
+    registry::an_edited_grant_keeps_what_was_not_changed,
+    registry::labels_of_grants_are_unique_until_they_are_revoked,
+    registry::the_last_use_of_a_grant_is_the_latest_noted,
     registry::a_revoked_or_expired_grant_is_not_valid,
     registry::each_change_is_recorded_with_its_actor,
     registry::changes_are_announced_with_their_epoch,

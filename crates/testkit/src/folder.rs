@@ -36,7 +36,7 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        // What is left behind is in the system's temporary folder.
+        // Leftovers are in the system's temporary folder.
         let _ = fs::remove_dir_all(&self.0);
     }
 }

@@ -8,8 +8,8 @@ use tokio::{
     time::timeout,
 };
 
-/// Long enough for any answer that comes at all.
-const READ_TIMEOUT: Duration = Duration::from_secs(20);
+/// Long enough for any answer that comes at all, also on a busy machine.
+const READ_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// One connection.
 #[derive(Debug)]
@@ -131,7 +131,7 @@ impl RawClient {
     }
 
     async fn more(&mut self) -> io::Result<bool> {
-        let late = |_| io::Error::new(io::ErrorKind::TimedOut, "nothing came for 20 s");
+        let late = |_| io::Error::new(io::ErrorKind::TimedOut, "nothing came for a minute");
         self.ahead.reserve(16 << 10);
         let read =
             timeout(READ_TIMEOUT, self.stream.read_buf(&mut self.ahead)).await.map_err(late)?;

@@ -210,6 +210,11 @@ impl Upstream {
         self.recorded.lock().map(|recorded| recorded.clone()).unwrap_or_default()
     }
 
+    /// All recorded requests, which are then forgotten.
+    pub fn take(&self) -> Vec<Recorded> {
+        self.recorded.lock().map(|mut recorded| std::mem::take(&mut *recorded)).unwrap_or_default()
+    }
+
     /// The bodies of the messages of one method that have reached it.
     pub fn bodies_of(&self, method: &str) -> Vec<String> {
         let all = self.requests().into_iter();

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, header};
 use http_body_util::BodyExt as _;
 use sluice_http::{
-    AnswerBody, SendError, collect, headers as mcp_headers,
+    AnswerBody, SendError, collect, headers as mcp_headers, offload,
     sse::{Decoder, Event},
 };
 use sluice_stdio::Inquiry;
@@ -217,8 +217,10 @@ impl Client<'_> {
         let other = kind.filter(|kind| !kind.contains("json")).map(str::to_owned);
         let bytes = collect(answer.into_body(), self.bounds.bytes).await;
         let bytes = bytes.map_err(|error| none(error.to_string()))?;
+        let parsed = offload::parse(bytes, &self.bounds).await;
+        let parsed = parsed.ok_or_else(|| none("it could not be read".into()))?;
         let document =
-            Document::parse(bytes, &self.bounds).map_err(|refusal| {
+            parsed.map_err(|refusal| {
                 none(other.map_or_else(
                     || refusal.to_string(),
                     |kind| format!("it is no JSON but `{kind}`"),

@@ -4,6 +4,7 @@
 //! Answers that must be changed are buffered elsewhere; this is for answers that are
 //! forwarded unchanged, of any length.
 
+mod names;
 mod scan;
 
 use std::{borrow::Cow, sync::LazyLock};
@@ -32,6 +33,12 @@ pub enum AnswerError {
     OtherId,
     #[error("a member stands twice, or looks like one that matters")]
     Ambiguous,
+    #[error("a name in it is not valid text")]
+    Name,
+    #[error("a name or its id is longer than {0} bytes")]
+    LongName(usize),
+    #[error("its open objects have more than {0} names")]
+    TooManyNames(usize),
 }
 
 /// The facts about an answer's content so far.
@@ -73,7 +80,7 @@ static GOVERNED: LazyLock<Vec<Governed>> = LazyLock::new(|| {
 });
 
 /// The maximum number of members in the outermost object or the result: more than any real answer
-/// has. Their names are kept to find duplicates.
+/// has.
 const MOST_MEMBERS: usize = 64;
 
 impl AnswerCheck {
@@ -114,26 +121,22 @@ impl AnswerCheck {
 }
 
 impl Sink for Envelope {
-    fn key(&mut self, in_result: bool, raw: &str) -> Result<bool, AnswerError> {
-        let key = decode_string(raw)?;
+    fn key(&mut self, in_result: bool, key: &str) -> Result<bool, AnswerError> {
         let seen = if in_result { &self.seen_in_result } else { &self.seen };
-        if seen.contains(&key) {
-            return Err(AnswerError::Ambiguous);
-        }
         if seen.ends.len() >= MOST_MEMBERS {
             return Err(AnswerError::Envelope);
         }
         let wanted = if in_result {
-            if GOVERNED.iter().any(|governed| governed.resembles(&key)) {
+            if GOVERNED.iter().any(|governed| governed.resembles(key)) {
                 return Err(AnswerError::Ambiguous);
             }
-            self.outline.is_special |= SPECIAL.contains(&&*key);
-            matches!(&*key, "isError" | "resultType")
+            self.outline.is_special |= SPECIAL.contains(&key);
+            matches!(key, "isError" | "resultType")
         } else {
-            self.member(&key)?
+            self.member(key)?
         };
         let seen = if in_result { &mut self.seen_in_result } else { &mut self.seen };
-        seen.push(&key);
+        seen.push(key);
         Ok(wanted)
     }
 
@@ -224,7 +227,7 @@ impl Names {
 fn decode_string(raw: &str) -> Result<Cow<'_, str>, AnswerError> {
     // Nearly all names have no escapes.
     if let Some(plain) = raw.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'))
-        && !plain.contains('\\')
+        && memchr::memchr(b'\\', plain.as_bytes()).is_none()
     {
         return Ok(Cow::Borrowed(plain));
     }

@@ -7,6 +7,8 @@ const SECRET_WORDS: [&str; 8] =
 pub const MASK: &str = "…";
 /// A word of letters and digits from this length on is more likely a key than a name.
 const LONG_WORD: usize = 32;
+/// The same for a segment of a URL's path.
+const LONG_SEGMENT: usize = 16;
 /// Shorter words of a secret reveal nothing by themselves.
 const SHORTEST_WORD: usize = 6;
 
@@ -62,7 +64,7 @@ fn parts<'a>(command: impl Iterator<Item = &'a str>) -> impl Iterator<Item = Vec
     })
 }
 
-fn sounds_secret(name: &str) -> bool {
+pub(crate) fn sounds_secret(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     SECRET_WORDS.iter().any(|word| name.contains(word))
 }
@@ -91,11 +93,19 @@ fn parts_of(argument: &str) -> Vec<Part<'_>> {
     }
 }
 
-fn is_like_a_key(word: &str) -> bool {
+pub(crate) fn is_like_a_key(word: &str) -> bool {
     word.len() >= LONG_WORD
         && word.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-+=".contains(&byte))
         && word.bytes().any(|byte| byte.is_ascii_digit())
         && word.bytes().any(|byte| byte.is_ascii_alphabetic())
+}
+
+/// Whether a segment of a URL's path looks like a key: long, and of letters and digits.
+pub(crate) fn is_like_a_path_key(segment: &str) -> bool {
+    let digits = segment.bytes().filter(u8::is_ascii_digit).count();
+    segment.len() >= LONG_SEGMENT
+        && digits >= 4
+        && segment.bytes().any(|byte| byte.is_ascii_alphabetic())
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ pub(crate) mod read;
 mod refusal;
 mod tape;
 
-pub use bounds::Bounds;
+pub use bounds::{Bounds, LoneSurrogates};
 pub use print::{Quoted, write_string};
 pub use refusal::{Reason, Refusal};
 pub use tape::{Document, Items, Kind, Members, Value};

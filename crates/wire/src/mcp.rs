@@ -7,6 +7,7 @@ mod header;
 mod meta;
 mod method;
 mod params;
+mod refusal;
 mod revision;
 
 pub use header::{header_text, text_of_header};
@@ -16,4 +17,8 @@ pub use meta::{
 };
 pub use method::{Method, MethodClass};
 pub use params::{ParamsError, Target};
-pub use revision::{Era, Revision, is_modern_error_code, is_unknown_era};
+pub use refusal::{
+    is_lost_transport, is_modern_error_code, is_unknown_era, is_unknown_transport,
+    is_without_stream,
+};
+pub use revision::{Era, Revision};

@@ -84,14 +84,14 @@ pub(super) fn latency(arguments: &Arguments) -> anyhow::Result<Vec<Row>> {
     };
     Ok(vec![
         of("p50", |sample| sample.p50),
-        added(&samples, rate).promising(Promise::AtMost(2.2)),
+        compare_latency(&samples, rate).promising(Promise::AtMost(2.2)),
         of("p99", |sample| sample.p99),
         of("p99.9", |sample| sample.p999),
     ])
 }
 
 /// The latency that each proxy adds to the median of the upstream alone.
-fn added(samples: &[Vec<Sample>; 3], rate: u32) -> Row {
+fn compare_latency(samples: &[Vec<Sample>; 3], rate: u32) -> Row {
     let [direct, passthrough, gateway] =
         samples.each_ref().map(|side| side.iter().map(|sample| sample.p50).collect::<Series>());
     let less_direct = |series: Series| series.with(&direct, |with, without| with - without);

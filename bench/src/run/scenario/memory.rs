@@ -21,10 +21,12 @@ const CONNECTIONS: [usize; 2] = [16, 64];
 pub(super) fn run(arguments: &Arguments) -> anyhow::Result<Vec<Row>> {
     let mut rows = vec![idle(arguments)?.promising(Promise::AtMost(20.0))];
     for connections in CONNECTIONS {
-        rows.push(loaded(arguments, "calls", SMALL, connections)?.promising(Promise::AtMost(30.0)));
+        rows.push(
+            measure_peak(arguments, "calls", SMALL, connections)?.promising(Promise::AtMost(30.0)),
+        );
     }
     for connections in CONNECTIONS {
-        let row = loaded(arguments, "large answers", arguments.large, connections)?;
+        let row = measure_peak(arguments, "large answers", arguments.large, connections)?;
         rows.push(row.promising(Promise::AtMost(40.0)));
     }
     Ok(rows)
@@ -40,7 +42,7 @@ fn idle(arguments: &Arguments) -> anyhow::Result<Row> {
 }
 
 /// The peak of resident memory, compared with that of the pass-through.
-fn loaded(
+fn measure_peak(
     arguments: &Arguments,
     what: &str,
     bytes: usize,

@@ -76,7 +76,7 @@ impl Server {
         command.arg("pharo").args(["--host", &image.ip().to_string()]);
         command.args(["--port", &image.port().to_string()]);
         let start = clock::now();
-        let (process, stdin, stdout) = Process::piped(&mut command)?;
+        let (process, stdin, stdout) = Process::start_piped(&mut command)?;
         let stdout = BufReader::new(stdout);
         let line = String::new();
         let mut server = Server { process, stdin, stdout, started: Duration::ZERO, line };

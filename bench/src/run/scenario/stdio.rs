@@ -20,7 +20,7 @@ use crate::{clock, listen, load::Pattern, process::Process, streams, target::Tar
 
 const CONNECTIONS: [usize; 2] = [1, 16];
 /// How long a bridge may take to start.
-const PATIENCE: Duration = Duration::from_secs(20);
+const START_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// The bridges, and their arguments before the command.
 const BRIDGES: [(&str, &[&str]); 2] = [
@@ -32,7 +32,7 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<Vec<Row>> {
     let program = std::env::current_exe()?;
     let tools = ORDINARY.tools.to_string();
     let command = [
-        program.to_str().context("a path that is no text")?,
+        program.to_str().context("a path that is not text")?,
         "upstream",
         "--stdio",
         "--tools",
@@ -44,7 +44,7 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<Vec<Row>> {
     let upstream = parts::upstream(arguments, arguments.era, SMALL, ORDINARY.tools)?;
     let gateway = Installation::new(arguments, "stdio-http", ORDINARY, &upstream)?.start()?;
     let over_http = in_session(gateway.part)?;
-    let mut rows = compared(arguments, "HTTP", [&over_http, &over_stdio], None)?;
+    let mut rows = compare(arguments, "HTTP", [&over_http, &over_stdio], None)?;
     for (name, before) in BRIDGES {
         let path = arguments.bridges.join("node_modules/.bin").join(name);
         if !path.exists() {
@@ -52,15 +52,15 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<Vec<Row>> {
             eprintln!("{name} is skipped, not installed: npm install --prefix {folder} {name}");
             continue;
         }
-        let bridge = started(arguments, &path, name, before, &command)?;
+        let bridge = start_bridge(arguments, &path, name, before, &command)?;
         let promise = Some(Promise::AtLeast(5.0));
-        rows.extend(compared(arguments, name, [&bridge, &over_stdio], promise)?);
+        rows.extend(compare(arguments, name, [&bridge, &over_stdio], promise)?);
     }
     Ok(rows)
 }
 
 /// Rows of the gateway with a stdio server, compared with another target.
-fn compared(
+fn compare(
     arguments: &Arguments,
     beside: &str,
     parts: [&Part; 2],
@@ -94,7 +94,7 @@ fn in_session(part: Part) -> anyhow::Result<Part> {
 }
 
 /// Starts a bridge for the command, and a session with it.
-fn started(
+fn start_bridge(
     arguments: &Arguments,
     path: &Path,
     name: &str,
@@ -108,7 +108,8 @@ fn started(
         "supergateway" => command.args(["--stdio", &server.join(" ")]),
         _ => command.arg("--").args(server),
     };
-    let mut process = Process::logged(&mut command, &arguments.work.join(format!("{name}.log")))?;
+    let mut process =
+        Process::start_logged(&mut command, &arguments.work.join(format!("{name}.log")))?;
     let target: Target = format!("http://{address}/mcp").parse()?;
     let runtime = listen::runtime(1)?;
     let began = clock::now();
@@ -116,7 +117,9 @@ fn started(
         process.check_running().with_context(|| format!("{name} does not start"))?;
         match runtime.block_on(streams::in_session(&target)) {
             Ok(target) => return Ok(Part { process, target }),
-            Err(error) if began.elapsed() > PATIENCE => bail!("{name} is not ready: {error:#}"),
+            Err(error) if began.elapsed() > START_TIMEOUT => {
+                bail!("{name} is not ready: {error:#}")
+            }
             Err(_) => thread::sleep(Duration::from_millis(50)),
         }
     }

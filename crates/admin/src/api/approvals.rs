@@ -8,7 +8,7 @@ use sluice_store::{Approval, Held};
 use utoipa::ToSchema;
 
 use super::{
-    Plane, Problem,
+    AdminState, Problem,
     openapi::{InternalServerError, ServiceUnavailable},
 };
 use crate::schema::ObjectName;
@@ -70,8 +70,10 @@ struct ApprovalPolicy {
         ServiceUnavailable,
     )
 )]
-pub(super) async fn list(State(plane): State<Arc<Plane>>) -> Result<Json<ApprovalList>, Problem> {
-    let pending = plane.ops.pending_approvals().await?;
+pub(super) async fn list(
+    State(state): State<Arc<AdminState>>,
+) -> Result<Json<ApprovalList>, Problem> {
+    let pending = state.ops.pending_approvals().await?;
     Ok(Json(ApprovalList { approvals: pending.into_iter().map(build_view).collect() }))
 }
 

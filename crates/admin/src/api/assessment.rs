@@ -11,7 +11,7 @@ use crate::{
     schema::{DefinitionPart, EvidenceKind, ToolCategory, ToolRisk},
 };
 
-/// A tool with what it can do and what is recommended for it.
+/// A tool with its assessment and the recommended policy entry.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct AssessedTool {
     name: String,

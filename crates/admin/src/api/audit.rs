@@ -2,38 +2,41 @@
 //! the chain.
 
 mod record;
+pub(super) mod verification;
 
 use std::{io, sync::Arc};
 
 use axum::{
-    Json,
     body::Body,
     extract::State,
     http::header,
     response::{IntoResponse as _, Response},
 };
 use futures_util::stream;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use sluice_config::span;
 use sluice_policy::Timestamp;
-use sluice_store::{Cursor, CursorError, Fault, Filter, Id, Kind, Outcome, Page};
-use utoipa::{IntoParams, ToSchema};
+use sluice_store::{Cursor, CursorError, Filter, Id, Kind, Outcome, Page};
+use utoipa::IntoParams;
 
 use self::record::RecordPage;
 use super::{
-    Plane, Problem,
+    AdminState, Problem,
     extract::QueryParams,
     openapi::{InternalServerError, ServiceUnavailable},
 };
 use crate::{
     clock,
-    schema::{RecordId, RecordKind, RecordOutcome, TimeOrSpan},
+    schema::{RecordKind, RecordOutcome, TimeOrSpan},
 };
 
 /// Records on a page by default.
 const DEFAULT_LIMIT: usize = 100;
 /// Records on a page, at most.
 const MAX_LIMIT: usize = 1_000;
+
+/// Requests that one question names, at most.
+const MOST_REQUESTS: usize = 100;
 
 /// Filters, all of which must hold, and the place to read from.
 #[derive(Deserialize, IntoParams)]
@@ -61,9 +64,15 @@ pub(super) struct AuditQuery {
     /// Records of this kind.
     #[param(value_type = RecordKind, required = false)]
     kind: Option<String>,
-    /// Records of the request with this id.
-    #[param(value_type = RecordId, required = false)]
+    /// Records of the request with this id, or of several: ids with commas between them.
+    #[param(nullable = false)]
     request: Option<String>,
+    /// Records with this rule. An outcome has none; its decision has.
+    #[param(nullable = false)]
+    rule: Option<String>,
+    /// Records of this session.
+    #[param(nullable = false)]
+    session: Option<String>,
     /// How many records to answer with.
     #[param(value_type = u64, required = false)]
     limit: Option<usize>,
@@ -78,27 +87,6 @@ pub(super) struct AuditQuery {
     after: Option<String>,
 }
 
-/// The result of checking the whole log.
-#[derive(Serialize, ToSchema)]
-pub(super) struct Verification {
-    /// Whether there are no faults.
-    ok: bool,
-    /// How many records were checked.
-    records: u64,
-    /// The sequence number of the last pruned record; null if none was pruned.
-    #[schema(required)]
-    pruned_through: Option<i64>,
-    faults: Vec<ChainFault>,
-}
-
-/// A record that is not as it was written.
-#[derive(Serialize, ToSchema)]
-struct ChainFault {
-    /// The sequence number of the record.
-    seq: i64,
-    message: String,
-}
-
 impl AuditQuery {
     /// The filters, without a place in the log.
     fn filter(&self) -> Result<Filter, Problem> {
@@ -109,9 +97,6 @@ impl AuditQuery {
         let outcome = |text: &String| {
             let names = Outcome::ALL.map(Outcome::as_str);
             Outcome::from_name(text).ok_or_else(|| build_choice_problem("outcome", &names))
-        };
-        let request = |text: &String| {
-            Id::read(text).ok_or_else(|| Problem::request("`request` must be a request's id"))
         };
         let moment = |name: &str, text: &Option<String>| {
             text.as_ref().map(|text| parse_moment(name, text)).transpose()
@@ -125,7 +110,9 @@ impl AuditQuery {
             outcome: self.outcome.as_ref().map(outcome).transpose()?,
             principal: self.principal.clone(),
             kind: self.kind.as_ref().map(kind).transpose()?,
-            request: self.request.as_ref().map(request).transpose()?,
+            rule: self.rule.clone(),
+            session: self.session.clone(),
+            requests: self.request.as_deref().map(parse_requests).transpose()?.unwrap_or_default(),
             ..Filter::default()
         })
     }
@@ -144,6 +131,19 @@ impl AuditQuery {
             (None, before) => Ok(Filter { before, newest_first: true, ..filter }),
         }
     }
+}
+
+/// Parses ids with commas between them.
+fn parse_requests(text: &str) -> Result<Vec<Id>, Problem> {
+    let ids: Option<Vec<_>> = text.split(',').map(Id::read).collect();
+    let ids = ids.ok_or_else(|| {
+        Problem::request("`request` must be the id of a request, or several with commas between")
+    })?;
+    if ids.len() > MOST_REQUESTS {
+        let most = format!("`request` names at most {MOST_REQUESTS} requests at a time");
+        return Err(Problem::request(most));
+    }
+    Ok(ids)
 }
 
 fn build_choice_problem(name: &str, words: &[&str]) -> Problem {
@@ -185,12 +185,12 @@ fn parse_moment(name: &str, text: &str) -> Result<Timestamp, Problem> {
     )
 )]
 pub(super) async fn list(
-    State(plane): State<Arc<Plane>>,
+    State(state): State<Arc<AdminState>>,
     QueryParams(question): QueryParams<AuditQuery>,
 ) -> Result<Response, Problem> {
     let limit = question.limit.unwrap_or(DEFAULT_LIMIT).clamp(1, MAX_LIMIT);
     let filter = question.page()?;
-    let page = plane.ops.records(&filter, limit).await?;
+    let page = state.ops.records(&filter, limit).await?;
     let newest = page.entries.iter().map(|entry| entry.cursor).max().or(filter.after);
     let media_type = [(header::CONTENT_TYPE, "application/json")];
     Ok((media_type, write_page(&page, newest.unwrap_or(Cursor::START))).into_response())
@@ -220,7 +220,7 @@ fn write_page(page: &Page, newest: Cursor) -> String {
     ))
 )]
 pub(super) async fn export(
-    State(plane): State<Arc<Plane>>,
+    State(state): State<Arc<AdminState>>,
     QueryParams(question): QueryParams<AuditQuery>,
 ) -> Result<Response, Problem> {
     let (after, before) = (
@@ -228,7 +228,7 @@ pub(super) async fn export(
         parse_cursor("cursor", question.cursor.as_deref())?,
     );
     let filter = Filter { after, before, ..question.filter()? };
-    let export = Export { plane, filter, left: question.limit.unwrap_or(usize::MAX) };
+    let export = Export { state, filter, left: question.limit.unwrap_or(usize::MAX) };
     let lines = stream::try_unfold(export, Export::read_next);
     let media_type = [(header::CONTENT_TYPE, "application/x-ndjson")];
     Ok((media_type, Body::from_stream(lines)).into_response())
@@ -236,7 +236,7 @@ pub(super) async fn export(
 
 /// A running export: the oldest records first, one page in memory at a time.
 struct Export {
-    plane: Arc<Plane>,
+    state: Arc<AdminState>,
     filter: Filter,
     left: usize,
 }
@@ -248,7 +248,7 @@ impl Export {
             return Ok(None);
         }
         let limit = self.left.min(MAX_LIMIT);
-        let page = self.plane.ops.records(&self.filter, limit).await;
+        let page = self.state.ops.records(&self.filter, limit).await;
         let page = page.map_err(|error| {
             tracing::warn!(%error, "an export of the audit log was cut short");
             io::Error::other("the log cannot be read")
@@ -265,29 +265,4 @@ impl Export {
         }
         Ok(Some((lines, self)))
     }
-}
-
-/// Verify the audit log
-///
-/// Checks the hash of every record, and that none is missing.
-#[utoipa::path(
-    post,
-    path = "/audit/verify",
-    operation_id = "verify_log",
-    tag = "audit",
-    responses(
-        (status = 200, description = "The result", body = Verification),
-        InternalServerError,
-        ServiceUnavailable,
-    )
-)]
-pub(super) async fn verify(State(plane): State<Arc<Plane>>) -> Result<Json<Verification>, Problem> {
-    let verified = plane.ops.verify().await?;
-    let shown = |fault: &Fault| ChainFault { seq: fault.sequence(), message: fault.to_string() };
-    Ok(Json(Verification {
-        ok: verified.faults.is_empty(),
-        records: verified.records,
-        pruned_through: verified.pruned_through,
-        faults: verified.faults.iter().map(shown).collect(),
-    }))
 }

@@ -9,7 +9,7 @@ use sluice_classify::{Category, Risk, SignalKind};
 use utoipa::{IntoParams, ToSchema};
 
 use super::{
-    Plane, Problem,
+    AdminState, Problem,
     extract::{PathParams, QueryParams},
     openapi::{InternalServerError, NotFound},
 };
@@ -110,19 +110,19 @@ fn parse_choice<T: Copy>(
     )
 )]
 pub(super) async fn list(
-    State(plane): State<Arc<Plane>>,
+    State(state): State<Arc<AdminState>>,
     QueryParams(question): QueryParams<CatalogQuery>,
 ) -> Result<Json<CatalogPage>, Problem> {
     let limit = question.limit.unwrap_or(DEFAULT_LIMIT).clamp(1, MAX_LIMIT);
     if !question.is_search() {
         let after = question.cursor.unwrap_or_default();
-        let (servers, next) = plane.ops.known_servers(after, limit).await?;
+        let (servers, next) = state.ops.known_servers(after, limit).await?;
         let servers = servers.iter().map(KnownServer::from).collect();
         return Ok(Json(CatalogPage { servers, tools: None, next }));
     }
     let query = question.into_query(limit)?;
     let after = query.offset.saturating_add(limit);
-    let found = plane.ops.find_known(query).await?;
+    let found = state.ops.find_known(query).await?;
     Ok(Json(CatalogPage {
         servers: found.servers.iter().map(KnownServer::from).collect(),
         tools: Some(found.tools.iter().map(KnownHit::from).collect()),
@@ -144,10 +144,10 @@ pub(super) async fn list(
     )
 )]
 pub(super) async fn show_server(
-    State(plane): State<Arc<Plane>>,
+    State(state): State<Arc<AdminState>>,
     PathParams(slug): PathParams<String>,
 ) -> Result<Json<KnownServerPage>, Problem> {
-    Ok(Json(plane.ops.known_server(slug).await?))
+    Ok(Json(state.ops.known_server(slug).await?))
 }
 
 /// Show a tool of the catalogue
@@ -167,8 +167,8 @@ pub(super) async fn show_server(
     )
 )]
 pub(super) async fn show_tool(
-    State(plane): State<Arc<Plane>>,
+    State(state): State<Arc<AdminState>>,
     PathParams((slug, tool)): PathParams<(String, String)>,
 ) -> Result<Json<KnownToolPage>, Problem> {
-    Ok(Json(plane.ops.known_tool(slug, tool).await?))
+    Ok(Json(state.ops.known_tool(slug, tool).await?))
 }

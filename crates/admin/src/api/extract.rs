@@ -1,17 +1,20 @@
 //! Extractors: names in paths, queries, JSON and policies in bodies. A request that
 //! cannot be read is refused with a problem.
 
+use std::time::Duration;
+
 use axum::{
     body::Bytes,
     extract::{FromRequest, FromRequestParts, Path, Query, Request},
     http::{HeaderMap, StatusCode, header, request::Parts},
 };
-use serde::de::DeserializeOwned;
+use serde::{Deserialize as _, Deserializer, de::DeserializeOwned};
 use sluice_policy::Format;
-use sluice_store::{Actor, Name};
+use sluice_store::{Actor, Name, Patch};
+use tokio::time::timeout;
 
 use super::Problem;
-use crate::auth;
+use crate::{auth, ops::Expected};
 
 /// The actor that makes the request.
 pub(super) struct RequestActor(pub(super) Actor);
@@ -40,6 +43,13 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for JsonBody<T> {
     }
 }
 
+/// Reads a property that is present; null removes it.
+pub(super) fn read_patch<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Patch<String>, D::Error> {
+    Ok(Option::deserialize(deserializer)?.map_or(Patch::Remove, Patch::Set))
+}
+
 /// A body that is a policy.
 pub(super) struct PolicyText {
     pub(super) text: Vec<u8>,
@@ -59,8 +69,13 @@ impl<S: Send + Sync> FromRequest<S> for PolicyText {
     }
 }
 
+/// How long the body of a request may take to arrive.
+const BODY_TIMEOUT: Duration = Duration::from_secs(15);
+
 async fn read_body<S: Send + Sync>(request: Request, state: &S) -> Result<Bytes, Problem> {
-    Bytes::from_request(request, state).await.map_err(|rejection| match rejection.status() {
+    let read = timeout(BODY_TIMEOUT, Bytes::from_request(request, state)).await;
+    let read = read.map_err(|_| Problem::request("the body did not arrive in time"))?;
+    read.map_err(|rejection| match rejection.status() {
         StatusCode::PAYLOAD_TOO_LARGE => Problem::too_large(),
         _ => Problem::request("the body could not be read"),
     })
@@ -71,6 +86,37 @@ fn media_type(headers: &HeaderMap) -> String {
     let value = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
     let essence = value.and_then(|value| value.split(';').next()).unwrap_or_default();
     essence.trim().to_ascii_lowercase()
+}
+
+/// The version of an object that the request expects.
+pub(super) struct Preconditions(pub(super) Expected);
+
+impl<S: Send + Sync> FromRequestParts<S> for Preconditions {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Preconditions, Problem> {
+        parse_preconditions(&parts.headers).map(Preconditions)
+    }
+}
+
+/// What `If-Match` and `If-None-Match` say about the current version.
+fn parse_preconditions(headers: &HeaderMap) -> Result<Expected, Problem> {
+    let tags = |name| {
+        let values: Result<Vec<_>, _> =
+            headers.get_all(name).iter().map(|one| one.to_str()).collect();
+        values.map(|values| values.join(",")).map_err(|_| Problem::request("a tag cannot be read"))
+    };
+    let (matching, none_matching) = (tags(header::IF_MATCH)?, tags(header::IF_NONE_MATCH)?);
+    match (matching.trim(), none_matching.trim()) {
+        ("", "") => Ok(Expected::Anything),
+        ("", "*") => Ok(Expected::Nothing),
+        ("*", "") => Ok(Expected::Something),
+        (tags, "") => {
+            let version = |tag: &str| tag.trim().trim_matches('"').to_owned();
+            Ok(Expected::Versions(tags.split(',').map(version).collect()))
+        }
+        _ => Err(Problem::request("`If-None-Match` can only be `*`, and stand alone")),
+    }
 }
 
 /// The parameters of a query.

@@ -2,24 +2,29 @@
 
 use std::sync::Arc;
 
-use axum::{Json, extract::State, http::StatusCode};
+use axum::{
+    Json,
+    extract::State,
+    http::{StatusCode, header},
+    response::{IntoResponse as _, Response},
+};
 use serde::{Deserialize, Serialize};
-use sluice_store::{Grant, Name};
+use sluice_store::{Name, Patch};
 use utoipa::{IntoParams, ToSchema};
 
 use super::{
-    Plane, Problem,
-    extract::{JsonBody, PathParams, QueryParams, RequestActor},
+    AdminState, Problem,
+    extract::{self, JsonBody, PathParams, Preconditions, QueryParams, RequestActor},
     openapi::{
-        Conflict, ContentTooLarge, InternalServerError, NotFound, ServiceUnavailable,
-        UnprocessableContent, UnsupportedMediaType,
+        Conflict, ContentTooLarge, InternalServerError, NotFound, PreconditionFailed,
+        ServiceUnavailable, UnprocessableContent, UnsupportedMediaType,
     },
     run_to_completion,
     servers::DeclarationSource,
 };
 use crate::{
     clock,
-    ops::{GrantPage, IssuedToken, WantedGrant},
+    ops::{GrantChanges, GrantPage, IssuedToken, SeenGrant, WantedGrant},
     schema::{ObjectName, TimeOrSpan},
 };
 
@@ -54,6 +59,12 @@ pub(super) struct GrantView {
     state: GrantState,
     #[schema(format = DateTime)]
     created_at: String,
+    /// The label of its creator; null if a file declares it.
+    #[schema(required)]
+    created_by: Option<String>,
+    /// When a request with its token was last accepted.
+    #[schema(format = DateTime, required)]
+    last_used: Option<String>,
     #[schema(format = DateTime, required)]
     expires_at: Option<String>,
     #[schema(format = DateTime, required)]
@@ -105,6 +116,37 @@ pub(super) struct NewGrant {
     expires: Option<String>,
 }
 
+/// New values for some properties of a grant. A property that is left out keeps its value.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct GrantPatch {
+    #[schema(value_type = Option<ObjectName>, nullable = false)]
+    label: Option<String>,
+    /// The servers that it can call, instead of those until now.
+    #[schema(value_type = Option<Vec<ObjectName>>, nullable = false, min_items = 1)]
+    servers: Option<Vec<String>>,
+    #[schema(value_type = Option<ObjectName>, nullable = false)]
+    policy: Option<String>,
+    /// The person or program it is issued to; null for nobody.
+    #[schema(value_type = Option<String>, min_length = 1, max_length = 256)]
+    #[serde(default, deserialize_with = "extract::read_patch")]
+    principal: Patch<String>,
+    /// When it ends, which must be in the future; null for never.
+    #[schema(value_type = Option<TimeOrSpan>)]
+    #[serde(default, deserialize_with = "extract::read_patch")]
+    expires: Patch<String>,
+}
+
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RotateQuery {
+    /// How long the old token works after this, as a span of at most 30 days; by default
+    /// it is refused at once.
+    #[param(value_type = Option<String>, nullable = false)]
+    overlap: Option<String>,
+}
+
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
@@ -131,11 +173,11 @@ pub(super) struct GrantQuery {
     )
 )]
 pub(super) async fn list(
-    State(plane): State<Arc<Plane>>,
+    State(state): State<Arc<AdminState>>,
     QueryParams(GrantQuery { limit, cursor }): QueryParams<GrantQuery>,
 ) -> Result<Json<GrantList>, Problem> {
     let limit = limit.unwrap_or(MAX_LIMIT).clamp(1, MAX_LIMIT);
-    let GrantPage { grants, next } = plane.ops.grants(cursor.as_deref(), limit).await?;
+    let GrantPage { grants, next } = state.ops.grants(cursor.as_deref(), limit).await?;
     Ok(Json(GrantList { grants: grants.iter().map(GrantView::of).collect(), next }))
 }
 
@@ -145,19 +187,67 @@ pub(super) async fn list(
     path = "/grants/{id}",
     operation_id = "show_grant",
     tag = "grants",
-    params(("id" = String, Path, description = "The id of the grant")),
+    params(("id" = String, Path, description = "The id or the label of the grant")),
     responses(
-        (status = 200, description = "The grant", body = GrantView),
+        (
+            status = 200,
+            description = "The grant",
+            body = GrantView,
+            headers(("ETag" = String, description = "The version of its properties, in quotes"))
+        ),
         NotFound,
         InternalServerError,
         ServiceUnavailable,
     )
 )]
 pub(super) async fn show(
-    State(plane): State<Arc<Plane>>,
+    State(state): State<Arc<AdminState>>,
     PathParams(id): PathParams<String>,
-) -> Result<Json<GrantView>, Problem> {
-    Ok(Json(GrantView::of(&plane.ops.grant(&id).await?)))
+) -> Result<Response, Problem> {
+    Ok(answer_with_tag(&state.ops.seen_grant(&id).await?))
+}
+
+/// Change a grant
+///
+/// Its tokens stay the same.
+#[utoipa::path(
+    patch,
+    path = "/grants/{id}",
+    operation_id = "edit_grant",
+    tag = "grants",
+    params(
+        ("id" = String, Path, description = "The id or the label of the grant"),
+        ("If-Match" = Option<String>, Header, nullable = false, description = "Versions one of which must be current, in quotes and separated by commas"),
+    ),
+    request_body = GrantPatch,
+    responses(
+        (
+            status = 200,
+            description = "The grant as it is now",
+            body = GrantView,
+            headers(("ETag" = String, description = "The version of its properties, in quotes"))
+        ),
+        NotFound,
+        Conflict,
+        PreconditionFailed,
+        ContentTooLarge,
+        UnsupportedMediaType,
+        UnprocessableContent,
+        InternalServerError,
+        ServiceUnavailable,
+    )
+)]
+pub(super) async fn edit(
+    State(state): State<Arc<AdminState>>,
+    RequestActor(actor): RequestActor,
+    PathParams(id): PathParams<String>,
+    Preconditions(expected): Preconditions,
+    JsonBody(patch): JsonBody<GrantPatch>,
+) -> Result<Response, Problem> {
+    let GrantPatch { label, servers, policy, principal, expires } = patch;
+    let changes = GrantChanges { label, servers, policy, principal, expires };
+    let edit = async move { state.ops.edit_grant(&id, changes, &expected, &actor).await };
+    Ok(answer_with_tag(&run_to_completion(edit).await?))
 }
 
 /// Create a grant
@@ -180,42 +270,47 @@ pub(super) async fn show(
     )
 )]
 pub(super) async fn create(
-    State(plane): State<Arc<Plane>>,
+    State(state): State<Arc<AdminState>>,
     RequestActor(actor): RequestActor,
     JsonBody(new): JsonBody<NewGrant>,
 ) -> Result<(StatusCode, Json<IssuedGrant>), Problem> {
     let NewGrant { servers, label, policy, principal, expires } = new;
     let wanted = WantedGrant { servers, label, policy, principal, expires };
     let issued =
-        run_to_completion(async move { plane.ops.create_grant(wanted, &actor).await }).await?;
+        run_to_completion(async move { state.ops.create_grant(wanted, &actor).await }).await?;
     Ok((StatusCode::CREATED, Json(IssuedGrant::of(issued))))
 }
 
 /// Replace the token of a grant
 ///
-/// The old token is refused at once.
+/// The old token is refused at once, or after an overlap. A token from a rotation before
+/// is refused at once.
 #[utoipa::path(
     post,
     path = "/grants/{id}/rotate",
     operation_id = "rotate_grant",
     tag = "grants",
-    params(("id" = String, Path, description = "The id of the grant")),
+    params(
+        ("id" = String, Path, description = "The id or the label of the grant"),
+        RotateQuery,
+    ),
     responses(
         (status = 200, description = "The grant and its new token", body = IssuedGrant),
         NotFound,
         Conflict,
+        UnprocessableContent,
         InternalServerError,
         ServiceUnavailable,
     )
 )]
 pub(super) async fn rotate(
-    State(plane): State<Arc<Plane>>,
+    State(state): State<Arc<AdminState>>,
     RequestActor(actor): RequestActor,
     PathParams(id): PathParams<String>,
+    QueryParams(RotateQuery { overlap }): QueryParams<RotateQuery>,
 ) -> Result<Json<IssuedGrant>, Problem> {
-    let issued =
-        run_to_completion(async move { plane.ops.rotate_grant(&id, &actor).await }).await?;
-    Ok(Json(IssuedGrant::of(issued)))
+    let rotate = async move { state.ops.rotate_grant(&id, overlap.as_deref(), &actor).await };
+    Ok(Json(IssuedGrant::of(run_to_completion(rotate).await?)))
 }
 
 /// Revoke a grant for good
@@ -224,7 +319,7 @@ pub(super) async fn rotate(
     path = "/grants/{id}",
     operation_id = "revoke_grant",
     tag = "grants",
-    params(("id" = String, Path, description = "The id of the grant")),
+    params(("id" = String, Path, description = "The id or the label of the grant")),
     responses(
         (status = 204, description = "The grant is revoked"),
         NotFound,
@@ -234,16 +329,23 @@ pub(super) async fn rotate(
     )
 )]
 pub(super) async fn revoke(
-    State(plane): State<Arc<Plane>>,
+    State(state): State<Arc<AdminState>>,
     RequestActor(actor): RequestActor,
     PathParams(id): PathParams<String>,
 ) -> Result<StatusCode, Problem> {
-    run_to_completion(async move { plane.ops.revoke_grant(&id, &actor).await }).await?;
+    run_to_completion(async move { state.ops.revoke_grant(&id, &actor).await }).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
+/// A grant with its entity tag.
+fn answer_with_tag(seen: &SeenGrant) -> Response {
+    let tag = [(header::ETAG, format!("\"{}\"", seen.version()))];
+    (tag, Json(GrantView::of(seen))).into_response()
+}
+
 impl GrantView {
-    fn of(grant: &Grant) -> GrantView {
+    fn of(seen: &SeenGrant) -> GrantView {
+        let grant = &seen.grant;
         GrantView {
             id: grant.id.clone(),
             label: grant.label.to_string(),
@@ -264,6 +366,8 @@ impl GrantView {
                 GrantState::Expired
             },
             created_at: grant.created_at.to_string(),
+            created_by: grant.created_by.clone(),
+            last_used: seen.last_used.map(|at| at.to_string()),
             expires_at: grant.expires_at.map(|at| at.to_string()),
             revoked_at: grant.revoked_at.map(|at| at.to_string()),
         }

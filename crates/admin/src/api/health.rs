@@ -9,18 +9,19 @@ use axum::{
     response::{Html, IntoResponse},
 };
 use serde::Serialize;
-use sluice_store::AttachedPolicy;
+use sluice_store::{AttachedPolicy, ScrubReport};
 use utoipa::ToSchema;
 
 use super::{
-    Plane, Problem,
-    openapi::{NotFound, Unauthorized},
+    AdminState, Problem,
+    openapi::{NotFound, TooManyRequests, Unauthorized},
 };
 use crate::{
-    live::{FileProblem, FileVersion, Running},
+    live::{FileProblem, FileVersion, HeadExport, Running},
     schema::ObjectName,
 };
 
+/// The page at `/`.
 const HOME: &str = "<!doctype html>
 <html lang=\"en\">
 <head><meta charset=\"utf-8\"><title>Sluicegate</title></head>
@@ -28,6 +29,19 @@ const HOME: &str = "<!doctype html>
 <h1>Sluicegate</h1>
 <p>The gateway runs. A dashboard comes with a later version; until then, use the
 <code>sluice</code> command or the API at <code>/api/v1</code>.</p>
+</body>
+</html>
+";
+
+/// The page at the URL of each approval. It needs no token, so it says nothing about the call.
+const APPROVAL: &str = "<!doctype html>
+<html lang=\"en\">
+<head><meta charset=\"utf-8\"><title>Sluicegate: approval</title></head>
+<body>
+<h1>A held call</h1>
+<p>This call was refused and waits for approval until it expires. Approvals cannot be given yet.
+<code>GET /api/v1/approvals</code> lists the calls that wait; <code>sluice log</code> shows the
+record of each.</p>
 </body>
 </html>
 ";
@@ -59,6 +73,23 @@ pub(super) struct GatewayStatus {
     #[schema(required)]
     grants: Option<usize>,
     store: StoreStatus,
+    /// Where signed heads of the audit log are exported to.
+    head_exports: Vec<HeadExportStatus>,
+}
+
+/// The export of signed heads to one place.
+#[derive(Serialize, ToSchema)]
+struct HeadExportStatus {
+    /// `file` or `url`.
+    target: &'static str,
+    /// When the last one was exported since the start; null if none was.
+    #[schema(required, format = DateTime)]
+    exported_at: Option<String>,
+    /// How many exports failed since the start.
+    failures: u64,
+    /// Why the last one failed; null if it did not.
+    #[schema(required)]
+    last_error: Option<String>,
 }
 
 /// The configuration in force.
@@ -90,7 +121,7 @@ struct ActivePolicy {
     server: String,
     #[schema(value_type = ObjectName)]
     name: String,
-    /// A digest of its text.
+    /// A digest of its text, and after `+` one of each policy that it extends.
     version: String,
 }
 
@@ -107,10 +138,57 @@ struct StoreStatus {
     deferred: usize,
     /// How many records were dropped.
     dropped: u64,
+    log: LogStatus,
+    /// How far the system clock is ahead of the time that windows and retention go by, in
+    /// milliseconds, if it has jumped and is not trusted.
+    #[schema(required)]
+    clock_ahead_ms: Option<i64>,
+    scrub: ScrubStatus,
+}
+
+/// The slow check of the whole store in the background.
+#[derive(Serialize, ToSchema)]
+struct ScrubStatus {
+    /// How many records the present pass has checked.
+    checked: u64,
+    /// When the last whole pass ended; null if none has since the start.
+    #[schema(required, format = DateTime)]
+    finished_at: Option<String>,
+    /// How many faults the present pass has found, or the last one if this one has found none yet.
+    faults: u64,
+    /// The first of them.
+    #[schema(required)]
+    first_fault: Option<String>,
+}
+
+impl ScrubStatus {
+    fn of(report: ScrubReport) -> ScrubStatus {
+        let ScrubReport { checked, finished_at, faults, first_fault } = report;
+        let finished_at = finished_at.map(|at| at.to_string());
+        ScrubStatus { checked, finished_at, faults, first_fault }
+    }
+}
+
+/// The space of the audit log.
+#[derive(Serialize, ToSchema)]
+struct LogStatus {
+    /// Whether calls are refused because records that must be kept fill the log.
+    full: bool,
+    /// Bytes of the records that must be kept.
+    used: u64,
+    /// The bytes that they may take.
+    max: u64,
+    /// How many records were refused since the start, because the log or a grant's share of it
+    /// had no space for them.
+    refused: u64,
 }
 
 pub(super) async fn show_home() -> Html<&'static str> {
     Html(HOME)
+}
+
+pub(super) async fn show_approval() -> Html<&'static str> {
+    Html(APPROVAL)
 }
 
 /// Report that the process answers
@@ -135,13 +213,14 @@ pub(super) async fn check_liveness() -> Json<ProbeAnswer> {
     security(()),
     responses(
         (status = 200, description = "They can", body = ProbeAnswer),
-        (status = 503, description = "They cannot: the store has failed", body = ProbeAnswer),
+        (status = 503, description = "They cannot: the store has failed, or the audit log is full", body = ProbeAnswer),
     )
 )]
 pub(super) async fn check_readiness(
-    State(plane): State<Arc<Plane>>,
+    State(state): State<Arc<AdminState>>,
 ) -> (StatusCode, Json<ProbeAnswer>) {
-    if plane.ops.store().health().ok {
+    let health = state.ops.store().health();
+    if health.ok && !health.log.is_full() {
         (StatusCode::OK, Json(ProbeAnswer { status: "ready" }))
     } else {
         (StatusCode::SERVICE_UNAVAILABLE, Json(ProbeAnswer { status: "not ready" }))
@@ -150,7 +229,7 @@ pub(super) async fn check_readiness(
 
 /// Read the metrics
 ///
-/// On a loopback listener no token is needed.
+/// With `metrics = "open"` in the configuration, no token is needed.
 #[utoipa::path(
     get,
     path = "/metrics",
@@ -165,11 +244,12 @@ pub(super) async fn check_readiness(
             content_type = "application/openmetrics-text"
         ),
         Unauthorized,
+        TooManyRequests,
     )
 )]
-pub(super) async fn read_metrics(State(plane): State<Arc<Plane>>) -> impl IntoResponse {
+pub(super) async fn read_metrics(State(state): State<Arc<AdminState>>) -> impl IntoResponse {
     let media_type = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-    ([(header::CONTENT_TYPE, media_type)], plane.ops.live().metrics())
+    ([(header::CONTENT_TYPE, media_type)], state.ops.live().metrics())
 }
 
 /// Show the state of the gateway
@@ -181,13 +261,13 @@ pub(super) async fn read_metrics(State(plane): State<Arc<Plane>>) -> impl IntoRe
     responses((status = 200, description = "The state", body = GatewayStatus), NotFound)
 )]
 pub(super) async fn show_status(
-    State(plane): State<Arc<Plane>>,
+    State(state): State<Arc<AdminState>>,
 ) -> Result<Json<GatewayStatus>, Problem> {
-    let live = plane.ops.live();
+    let live = state.ops.live();
     let running = live.running().ok_or_else(Problem::no_such_path)?;
     let Running { started_at, listen, admin, config } = running;
     let in_force = live.in_force();
-    let health = plane.ops.store().health();
+    let health = state.ops.store().health();
     Ok(Json(GatewayStatus {
         version: env!("CARGO_PKG_VERSION"),
         started_at: started_at.to_string(),
@@ -196,16 +276,37 @@ pub(super) async fn show_status(
         config: ConfigStatus::of(config),
         problems: live.problems(),
         servers: in_force.servers.len(),
-        policies: in_force.policies.iter().map(ActivePolicy::of).collect(),
-        grants: plane.ops.count_grants().await.ok(),
+        policies: in_force
+            .policies
+            .iter()
+            .map(|policy| ActivePolicy::of(policy, &in_force.policies))
+            .collect(),
+        grants: state.ops.count_grants().await.ok(),
         store: StoreStatus {
             ok: health.ok,
             last_error: health.last_error,
             queued: health.queued,
             deferred: health.deferred,
             dropped: health.dropped,
+            log: LogStatus {
+                full: health.log.is_full(),
+                used: health.log.used,
+                max: health.log.max,
+                refused: health.log.refused,
+            },
+            clock_ahead_ms: health.clock_ahead,
+            scrub: ScrubStatus::of(health.scrub),
         },
+        head_exports: live.head_exports().into_iter().map(HeadExportStatus::of).collect(),
     }))
+}
+
+impl HeadExportStatus {
+    fn of(export: HeadExport) -> HeadExportStatus {
+        let HeadExport { target, exported_at, failures, last_error } = export;
+        let exported_at = exported_at.map(|at| at.to_string());
+        HeadExportStatus { target, exported_at, failures, last_error }
+    }
 }
 
 impl ConfigStatus {
@@ -218,11 +319,11 @@ impl ConfigStatus {
 }
 
 impl ActivePolicy {
-    fn of(policy: &AttachedPolicy) -> ActivePolicy {
+    fn of(policy: &AttachedPolicy, others: &[AttachedPolicy]) -> ActivePolicy {
         ActivePolicy {
             server: policy.server.to_string(),
             name: policy.name.to_string(),
-            version: policy.version.clone(),
+            version: policy.version_in_force(others),
         }
     }
 }

@@ -1,30 +1,34 @@
 //! Accepting connections, and graceful shutdown.
 
+mod connections;
+mod written_io;
+
 use std::{
+    convert::Infallible,
     net::SocketAddr,
     sync::{Arc, LazyLock},
     time::Duration,
 };
 
 use axum::{Router, body::Body, extract::ConnectInfo};
+use http_body_util::BodyExt as _;
 use hyper::{Request, body::Incoming, service::service_fn};
 use hyper_util::{
     rt::{TokioExecutor, TokioIo, TokioTimer},
     server::{conn::auto, graceful::GracefulShutdown},
 };
-use tokio::{
-    net::{TcpListener, TcpStream},
-    sync::{OwnedSemaphorePermit, Semaphore},
-};
+use tokio::net::{TcpListener, TcpStream};
 use tower::Service as _;
+
+use self::{
+    connections::{Connections, Place},
+    written_io::WrittenIo,
+};
 
 /// How long a client may take to send the headers of a request.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(15);
 /// How long pending requests may take to finish at shutdown.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(10);
-/// Concurrent connections; further ones wait to be accepted, so that the admin
-/// listener cannot use up the file descriptors that agents need.
-const MAX_CONNECTIONS: usize = 256;
 
 /// Answers requests until `end` is ready; then lets pending requests finish.
 pub(super) async fn serve(
@@ -33,12 +37,15 @@ pub(super) async fn serve(
     end: impl Future<Output = ()>,
 ) {
     let graceful = GracefulShutdown::new();
-    let room = Arc::new(Semaphore::new(MAX_CONNECTIONS));
+    let connections = Connections::default();
     tokio::pin!(end);
     loop {
         tokio::select! {
-            (stream, address, place) = accept(&listener, &room) => {
-                serve_connection(router, stream, address, place, &graceful);
+            (stream, address) = accept(&listener) => {
+                // Without a place, it is closed.
+                if let Some(place) = connections.admit(address.ip()) {
+                    serve_connection(router, stream, address, place, &graceful);
+                }
             }
             () = &mut end => break,
         }
@@ -49,16 +56,11 @@ pub(super) async fn serve(
     }
 }
 
-/// Accepts the next connection, once fewer than the maximum are open.
-async fn accept(
-    listener: &TcpListener,
-    room: &Arc<Semaphore>,
-) -> (TcpStream, SocketAddr, Option<OwnedSemaphorePermit>) {
-    // The semaphore is never closed.
-    let place = Arc::clone(room).acquire_owned().await.ok();
+/// Accepts the next connection.
+async fn accept(listener: &TcpListener) -> (TcpStream, SocketAddr) {
     loop {
         match listener.accept().await {
-            Ok((stream, address)) => return (stream, address, place),
+            Ok(accepted) => return accepted,
             Err(error) => {
                 // Usually the process is out of file descriptors; closing connections frees some.
                 tracing::warn!(%error, "a connection could not be accepted");
@@ -72,21 +74,36 @@ fn serve_connection(
     router: &Router,
     stream: TcpStream,
     address: SocketAddr,
-    place: Option<OwnedSemaphorePermit>,
+    place: Place,
     graceful: &GracefulShutdown,
 ) {
-    let router = router.clone();
+    let (router, place) = (router.clone(), Arc::new(place));
+    let used = Arc::clone(&place);
     let service = service_fn(move |mut request: Request<Incoming>| {
         request.extensions_mut().insert(ConnectInfo(address));
-        router.clone().call(request.map(Body::new))
+        let in_progress = used.begin();
+        let answering = router.clone().call(request.map(Body::new));
+        async move {
+            let answer = answering.await?;
+            // It is in progress until the last piece was sent.
+            Ok::<_, Infallible>(answer.map(|body| {
+                body.map_frame(move |frame| {
+                    let _ = &in_progress;
+                    frame
+                })
+            }))
+        }
     });
     // HTTP/1.1 only: the header timeout does not cover detecting the version.
     let mut builder = auto::Builder::new(TokioExecutor::new()).http1_only();
     builder.http1().timer(TokioTimer::new()).header_read_timeout(HEADER_TIMEOUT);
-    let connection = builder.serve_connection(TokioIo::new(stream), service).into_owned();
+    let connection =
+        builder.serve_connection(TokioIo::new(WrittenIo::new(stream)), service).into_owned();
     let watched = graceful.watch(connection);
     tokio::spawn(async move {
-        let _ = watched.await;
-        drop(place);
+        tokio::select! {
+            _ = watched => {}
+            () = place.until_closed() => {}
+        }
     });
 }

@@ -64,6 +64,7 @@ problem_responses! {
     ContentTooLarge = 413, "The body is too long.";
     UnsupportedMediaType = 415, "The content type is not accepted.";
     UnprocessableContent = 422, "A value is not valid, or the policy has problems.";
+    TooManyRequests = 429, "The admin token is wrong, and so were too many from this address or its network in this minute. The right token is accepted at any time.";
     InternalServerError = 500, "The store or the catalogue failed.";
     BadGateway = 502, "The tools of the server cannot be listed.";
     ServiceUnavailable = 503, "The store accepts no requests at the moment.";
@@ -118,6 +119,8 @@ fn describe_problem(status: u16, description: &str) -> Response {
         .content("application/problem+json", Content::new(Some(details)));
     if status == 401 {
         response.header("WWW-Authenticate", describe_header("`Bearer`.")).build()
+    } else if status == 429 {
+        response.header("Retry-After", describe_header("How many seconds to wait.")).build()
     } else {
         response.build()
     }
@@ -140,6 +143,7 @@ pub(super) fn add_common_responses(document: &mut OpenApi) {
             // An operation that needs no token says so itself.
             if operation.security.is_none() {
                 common.append(&mut Unauthorized::responses());
+                common.append(&mut TooManyRequests::responses());
             }
             operation.responses.responses.append(&mut common);
         }

@@ -8,19 +8,19 @@ use std::sync::Arc;
 use axum::{
     Json,
     extract::State,
-    http::{HeaderMap, StatusCode, header},
+    http::{StatusCode, header},
     response::{IntoResponse as _, Response},
 };
 use sluice_policy::{SuggestedPolicy, ToolSeen, suggest_policy};
-use sluice_store::{AttachedPolicy, Name};
+use sluice_store::Name;
 
 use self::view::{
-    CheckResult, PolicyList, PolicySuggestion, PolicySummary, PolicyView, SuggestRequest,
-    VersionList, VersionView,
+    CheckQuery, CheckResult, PolicyList, PolicySuggestion, PolicySummary, PolicyView,
+    SuggestRequest, VersionList, VersionView,
 };
 use super::{
-    Plane, Problem,
-    extract::{JsonBody, PathParams, PolicyText, RequestActor},
+    AdminState, Problem,
+    extract::{JsonBody, PathParams, PolicyText, Preconditions, QueryParams, RequestActor},
     openapi::{
         BadGateway, Conflict, ContentTooLarge, InternalServerError, NotFound, PreconditionFailed,
         ServiceUnavailable, UnprocessableContent, UnsupportedMediaType,
@@ -29,7 +29,7 @@ use super::{
     run_to_completion,
 };
 use crate::{
-    ops::{self, Expected, PutPolicy},
+    ops::{self, PutPolicy},
     schema::{AnyVersion, ObjectName, PolicyDocument},
 };
 
@@ -43,11 +43,12 @@ use crate::{
     responses((status = 200, description = "Its policies, by name", body = PolicyList), NotFound)
 )]
 pub(super) async fn list(
-    State(plane): State<Arc<Plane>>,
+    State(state): State<Arc<AdminState>>,
     PathParams(server): PathParams<Name>,
 ) -> Result<Json<PolicyList>, Problem> {
-    let policies = plane.ops.policies(&server)?;
-    Ok(Json(PolicyList { policies: policies.iter().map(PolicySummary::of).collect() }))
+    let policies = state.ops.policies(&server)?;
+    let summaries = policies.iter().map(|policy| PolicySummary::of(policy, &policies));
+    Ok(Json(PolicyList { policies: summaries.collect() }))
 }
 
 /// Show a policy
@@ -71,16 +72,19 @@ pub(super) async fn list(
     )
 )]
 pub(super) async fn show(
-    State(plane): State<Arc<Plane>>,
+    State(state): State<Arc<AdminState>>,
     PathParams((server, name)): PathParams<(Name, Name)>,
 ) -> Result<Response, Problem> {
-    Ok(answer_with_tag(StatusCode::OK, plane.ops.policy(&server, &name)?))
+    let policy = state.ops.policy(&server, &name)?;
+    Ok(answer_with_tag(StatusCode::OK, PolicyView::of(policy, &state.ops.policies(&server)?)))
 }
 
 /// Put a policy in force
 ///
 /// Adds the policy, or replaces the one of this name. A policy that has problems, or
-/// whose own tests fail, is refused with every problem.
+/// whose own tests fail, is refused with every problem, and so is one with which a policy that
+/// extends it could not be in force. `warnings` in the answer lists what has no effect on the
+/// server's tools.
 #[utoipa::path(
     put,
     path = "/servers/{name}/policies/{policy}",
@@ -120,23 +124,28 @@ pub(super) async fn show(
     )
 )]
 pub(super) async fn put(
-    State(plane): State<Arc<Plane>>,
+    State(state): State<Arc<AdminState>>,
     RequestActor(actor): RequestActor,
     PathParams((server, name)): PathParams<(Name, Name)>,
-    headers: HeaderMap,
+    Preconditions(expected): Preconditions,
     PolicyText { text, format }: PolicyText,
 ) -> Result<Response, Problem> {
-    let expected = parse_preconditions(&headers)?;
-    let put =
-        async move { plane.ops.put_policy(&server, &name, text, format, &expected, &actor).await };
-    let PutPolicy { policy, is_new } = run_to_completion(put).await?;
+    let writing = Arc::clone(&state);
+    let put = async move {
+        let put = writing.ops.put_policy(&server, &name, text, format, &expected, &actor).await;
+        put.map(|put| (put, server))
+    };
+    let (PutPolicy { policy, is_new }, server) = run_to_completion(put).await?;
+    let warnings = state.ops.find_warnings_in_force(&policy).await;
+    let mut view = PolicyView::of(policy, &state.ops.policies(&server)?);
+    view.warnings = warnings.into_iter().map(PolicyProblem::from).collect();
     let status = if is_new { StatusCode::CREATED } else { StatusCode::OK };
-    Ok(answer_with_tag(status, policy))
+    Ok(answer_with_tag(status, view))
 }
 
 /// Take a policy out of force
 ///
-/// Its versions are kept.
+/// Its versions are kept. A policy that others extend is refused.
 #[utoipa::path(
     delete,
     path = "/servers/{name}/policies/{policy}",
@@ -157,13 +166,12 @@ pub(super) async fn put(
     )
 )]
 pub(super) async fn remove(
-    State(plane): State<Arc<Plane>>,
+    State(state): State<Arc<AdminState>>,
     RequestActor(actor): RequestActor,
     PathParams((server, name)): PathParams<(Name, Name)>,
-    headers: HeaderMap,
+    Preconditions(expected): Preconditions,
 ) -> Result<StatusCode, Problem> {
-    let expected = parse_preconditions(&headers)?;
-    let remove = async move { plane.ops.remove_policy(&server, &name, &expected, &actor).await };
+    let remove = async move { state.ops.remove_policy(&server, &name, &expected, &actor).await };
     run_to_completion(remove).await?;
     Ok(StatusCode::NO_CONTENT)
 }
@@ -188,39 +196,49 @@ pub(super) async fn remove(
     )
 )]
 pub(super) async fn list_versions(
-    State(plane): State<Arc<Plane>>,
+    State(state): State<Arc<AdminState>>,
     PathParams((server, name)): PathParams<(Name, Name)>,
 ) -> Result<Json<VersionList>, Problem> {
-    let versions = plane.ops.policy_versions(&server, &name).await?;
+    let versions = state.ops.policy_versions(&server, &name).await?;
     Ok(Json(VersionList { versions: versions.into_iter().map(VersionView::of).collect() }))
 }
 
 /// Check a policy
 ///
-/// Reads the policy and runs its own tests, without putting it in force.
+/// Reads the policy and runs its own tests, without putting it in force. With `server`, it is
+/// also compared with the tools of that server, and may extend its policies.
 #[utoipa::path(
     post,
     path = "/policies/check",
     operation_id = "check_policy",
     tag = "policies",
+    params(CheckQuery),
     request_body(
         description = "The policy itself, valid or not. YAML can also be sent as `application/x-yaml` or `text/yaml`.",
         content((Value = "application/json"), (Value = "application/yaml"))
     ),
     responses(
         (status = 200, description = "Everything that is wrong with it", body = CheckResult),
+        NotFound,
         ContentTooLarge,
         UnsupportedMediaType,
         InternalServerError,
+        BadGateway,
     )
 )]
 pub(super) async fn check(
-    State(plane): State<Arc<Plane>>,
+    State(state): State<Arc<AdminState>>,
+    QueryParams(CheckQuery { server }): QueryParams<CheckQuery>,
     PolicyText { text, format }: PolicyText,
 ) -> Result<Json<CheckResult>, Problem> {
-    let problems = plane.ops.check_policy(text, format).await?;
-    let problems: Vec<_> = problems.into_iter().map(PolicyProblem::from).collect();
-    Ok(Json(CheckResult { ok: problems.is_empty(), problems }))
+    let server = server.as_deref().map(ops::parse_name).transpose()?;
+    let warnings = state.ops.find_policy_warnings(text.clone(), format, server.as_ref()).await?;
+    let problems = state.ops.check_policy(text, format, server.as_ref()).await?;
+    // Warnings about a policy that does not load may be wrong.
+    let warnings = if problems.is_empty() { warnings } else { Vec::new() };
+    let [problems, warnings] = [problems, warnings]
+        .map(|found| found.into_iter().map(PolicyProblem::from).collect::<Vec<_>>());
+    Ok(Json(CheckResult { ok: problems.is_empty(), problems, warnings }))
 }
 
 /// Suggest a policy for a server
@@ -240,39 +258,19 @@ pub(super) async fn check(
     )
 )]
 pub(super) async fn suggest(
-    State(plane): State<Arc<Plane>>,
+    State(state): State<Arc<AdminState>>,
     JsonBody(wanted): JsonBody<SuggestRequest>,
 ) -> Result<Json<PolicySuggestion>, Problem> {
     let server = ops::parse_name(&wanted.server)?;
-    let tools = plane.ops.tools(&server, false).await?;
+    let tools = state.ops.tools(&server, false).await?;
     let assessed = tools.iter().map(|tool| ToolSeen::from_assessment(&tool.name, &tool.assessment));
     let SuggestedPolicy { policy, effect } = suggest_policy(assessed);
     let policy = serde_json::from_str(&policy).unwrap_or_default();
     Ok(Json(PolicySuggestion { server: server.to_string(), policy, effect }))
 }
 
-/// What `If-Match` and `If-None-Match` say about the policy in force.
-fn parse_preconditions(headers: &HeaderMap) -> Result<Expected, Problem> {
-    let tags = |name| {
-        let values: Result<Vec<_>, _> =
-            headers.get_all(name).iter().map(|one| one.to_str()).collect();
-        values.map(|values| values.join(",")).map_err(|_| Problem::request("a tag cannot be read"))
-    };
-    let (matching, none_matching) = (tags(header::IF_MATCH)?, tags(header::IF_NONE_MATCH)?);
-    match (matching.trim(), none_matching.trim()) {
-        ("", "") => Ok(Expected::Anything),
-        ("", "*") => Ok(Expected::Nothing),
-        ("*", "") => Ok(Expected::Something),
-        (tags, "") => {
-            let version = |tag: &str| tag.trim().trim_matches('"').to_owned();
-            Ok(Expected::Versions(tags.split(',').map(version).collect()))
-        }
-        _ => Err(Problem::request("`If-None-Match` can only be `*`, and stand alone")),
-    }
-}
-
 /// A policy with its entity tag.
-fn answer_with_tag(status: StatusCode, policy: AttachedPolicy) -> Response {
+fn answer_with_tag(status: StatusCode, policy: PolicyView) -> Response {
     let tag = [(header::ETAG, format!("\"{}\"", policy.version))];
-    (status, tag, Json(PolicyView::of(policy))).into_response()
+    (status, tag, Json(policy)).into_response()
 }

@@ -25,6 +25,8 @@ pub(crate) struct Problem {
     message: String,
     /// Where a policy is wrong.
     places: Vec<PolicyProblem>,
+    /// How many seconds to wait before the next attempt.
+    wait: Option<u64>,
 }
 
 /// The kinds of problems, which programs tell apart by their code.
@@ -32,6 +34,7 @@ pub(crate) struct Problem {
 pub(crate) enum ProblemKind {
     Request,
     Token,
+    Attempts,
     Host,
     Origin,
     Command,
@@ -111,9 +114,10 @@ impl From<sluice_policy::Problem> for PolicyProblem {
 
 impl ProblemKind {
     /// All kinds; those with the same code stand together.
-    pub(super) const ALL: [ProblemKind; 19] = [
+    pub(super) const ALL: [ProblemKind; 20] = [
         ProblemKind::Request,
         ProblemKind::Token,
+        ProblemKind::Attempts,
         ProblemKind::Host,
         ProblemKind::Origin,
         ProblemKind::Command,
@@ -137,6 +141,7 @@ impl ProblemKind {
         match self {
             ProblemKind::Request => StatusCode::BAD_REQUEST,
             ProblemKind::Token => StatusCode::UNAUTHORIZED,
+            ProblemKind::Attempts => StatusCode::TOO_MANY_REQUESTS,
             ProblemKind::Host | ProblemKind::Origin | ProblemKind::Command => StatusCode::FORBIDDEN,
             ProblemKind::Missing | ProblemKind::NoSuchPath => StatusCode::NOT_FOUND,
             ProblemKind::Method => StatusCode::METHOD_NOT_ALLOWED,
@@ -155,6 +160,7 @@ impl ProblemKind {
         match self {
             ProblemKind::Request => "request",
             ProblemKind::Token => "token",
+            ProblemKind::Attempts => "attempts",
             ProblemKind::Host => "host",
             ProblemKind::Origin => "origin",
             ProblemKind::Command => "command",
@@ -178,9 +184,10 @@ impl ProblemKind {
         match self {
             ProblemKind::Request => "Bad request",
             ProblemKind::Token => "Admin token required",
+            ProblemKind::Attempts => "Too many failed attempts",
             ProblemKind::Host => "Host not allowed",
             ProblemKind::Origin => "Origin not allowed",
-            ProblemKind::Command => "Commands are not taken",
+            ProblemKind::Command => "Commands are not accepted",
             ProblemKind::Missing => "Not found",
             ProblemKind::NoSuchPath => "No such path",
             ProblemKind::Method => "Method not allowed",
@@ -206,7 +213,7 @@ impl ProblemKind {
 
 impl Problem {
     fn new(kind: ProblemKind, message: impl Into<String>) -> Problem {
-        Problem { kind, message: message.into(), places: Vec::new() }
+        Problem { kind, message: message.into(), places: Vec::new(), wait: None }
     }
 
     pub(crate) fn no_such_path() -> Problem {
@@ -231,6 +238,14 @@ impl Problem {
         Problem::new(ProblemKind::Token, message)
     }
 
+    /// The source of the request has failed too often to authenticate.
+    pub(crate) fn attempts(wait: u64) -> Problem {
+        let message = format!(
+            "this is not the admin token, and there were too many failed attempts: try again in {wait} s\nhint: the right token is accepted at any time"
+        );
+        Problem { wait: Some(wait), ..Problem::new(ProblemKind::Attempts, message) }
+    }
+
     pub(crate) fn request(message: impl Into<String>) -> Problem {
         Problem::new(ProblemKind::Request, message)
     }
@@ -249,7 +264,9 @@ impl From<Refused> for Problem {
         let kind = match &refused {
             Refused::Missing(_) => ProblemKind::Missing,
             Refused::Declared(_) => ProblemKind::Declared,
-            Refused::Conflict(_) => ProblemKind::Conflict,
+            Refused::Conflict(_) | Refused::Store(StoreError::LabelTaken(_)) => {
+                ProblemKind::Conflict
+            }
             Refused::Invalid(_) => ProblemKind::Invalid,
             Refused::Problems(_) => ProblemKind::Policy,
             Refused::Stale(_) => ProblemKind::Stale,
@@ -266,7 +283,7 @@ impl From<Refused> for Problem {
             Refused::Problems(places) => places.into_iter().map(PolicyProblem::from).collect(),
             _ => Vec::new(),
         };
-        Problem { kind, message, places }
+        Problem { kind, message, places, wait: None }
     }
 }
 
@@ -294,6 +311,12 @@ impl IntoResponse for Problem {
         if status == StatusCode::UNAUTHORIZED {
             let challenge = HeaderValue::from_static("Bearer");
             response.headers_mut().insert(header::WWW_AUTHENTICATE, challenge);
+        }
+        if let Some(wait) = self.wait {
+            let headers = response.headers_mut();
+            headers.insert(header::RETRY_AFTER, wait.into());
+            // The next guess costs a connection.
+            headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
         }
         response
     }

@@ -5,13 +5,13 @@ use std::{collections::BTreeMap, sync::Arc};
 use axum::{Json, extract::State, http::StatusCode};
 use serde::{Deserialize, Serialize, de::IgnoredAny};
 use sluice_config::span;
-use sluice_store::{MaskedTransport, Name, Server, Source};
+use sluice_store::{MaskedTransport, Name, Patch, Server, Source};
 use utoipa::ToSchema;
 
 use super::{
-    Plane, Problem,
+    AdminState, Problem,
     assessment::AssessedTool,
-    extract::{JsonBody, PathParams, RequestActor},
+    extract::{self, JsonBody, PathParams, RequestActor},
     openapi::{
         BadGateway, Conflict, ContentTooLarge, InternalServerError, NotFound, ServiceUnavailable,
         UnprocessableContent, UnsupportedMediaType,
@@ -20,7 +20,7 @@ use super::{
 };
 use crate::{
     live::Tool,
-    ops::{Refused, WantedServer},
+    ops::{Refused, ServerChanges, WantedServer},
     schema::{ObjectName, ProcessSharing, ProcessStart, TimeSpan},
 };
 
@@ -37,7 +37,7 @@ pub(super) struct ServerView {
     name: String,
     source: DeclarationSource,
     transport: ServerTransport,
-    /// Where the server is, without its query. Only with transport `http`.
+    /// Where the server is, without what may be a secret. Only with transport `http`.
     #[schema(nullable = false)]
     #[serde(skip_serializing_if = "Option::is_none")]
     url: Option<String>,
@@ -110,6 +110,25 @@ pub(super) struct NewServer {
     env: Option<IgnoredAny>,
 }
 
+/// New values for some properties of a server. A property that is left out keeps its value.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ServerPatch {
+    /// Where the server is from now on.
+    #[schema(value_type = Option<String>, nullable = false, format = "uri", pattern = "^[Hh][Tt][Tt][Pp][Ss]?:")]
+    url: Option<String>,
+    /// Headers to set, or with null to remove; others stay.
+    #[serde(default)]
+    headers: BTreeMap<String, Option<String>>,
+    /// How long the server may be silent.
+    #[schema(value_type = Option<TimeSpan>, nullable = false)]
+    timeout: Option<String>,
+    /// The policy for callers without a token; null for none.
+    #[schema(value_type = Option<ObjectName>)]
+    #[serde(default, deserialize_with = "extract::read_patch")]
+    anonymous_policy: Patch<String>,
+}
+
 /// The tools of a server, with their assessment.
 #[derive(Serialize, ToSchema)]
 pub(super) struct ToolList {
@@ -126,8 +145,8 @@ pub(super) struct ToolList {
     tag = "servers",
     responses((status = 200, description = "All servers, by name", body = ServerList))
 )]
-pub(super) async fn list(State(plane): State<Arc<Plane>>) -> Json<ServerList> {
-    Json(ServerList { servers: plane.ops.servers().iter().map(ServerView::of).collect() })
+pub(super) async fn list(State(state): State<Arc<AdminState>>) -> Json<ServerList> {
+    Json(ServerList { servers: state.ops.servers().iter().map(ServerView::of).collect() })
 }
 
 /// Show a server
@@ -140,10 +159,10 @@ pub(super) async fn list(State(plane): State<Arc<Plane>>) -> Json<ServerList> {
     responses((status = 200, description = "The server", body = ServerView), NotFound)
 )]
 pub(super) async fn show(
-    State(plane): State<Arc<Plane>>,
+    State(state): State<Arc<AdminState>>,
     PathParams(name): PathParams<Name>,
 ) -> Result<Json<ServerView>, Problem> {
-    Ok(Json(ServerView::of(&plane.ops.server(&name)?)))
+    Ok(Json(ServerView::of(&state.ops.server(&name)?)))
 }
 
 /// Add a server
@@ -167,7 +186,7 @@ pub(super) async fn show(
     )
 )]
 pub(super) async fn add(
-    State(plane): State<Arc<Plane>>,
+    State(state): State<Arc<AdminState>>,
     RequestActor(actor): RequestActor,
     JsonBody(new): JsonBody<NewServer>,
 ) -> Result<(StatusCode, Json<ServerView>), Problem> {
@@ -178,8 +197,41 @@ pub(super) async fn add(
     let url = url.ok_or_else(|| Problem::request("the body is wrong: missing field `url`"))?;
     let wanted = WantedServer { name, url, headers, timeout, anonymous_policy };
     let server =
-        run_to_completion(async move { plane.ops.add_server(wanted, &actor).await }).await?;
+        run_to_completion(async move { state.ops.add_server(wanted, &actor).await }).await?;
     Ok((StatusCode::CREATED, Json(ServerView::of(&server))))
+}
+
+/// Change a server
+///
+/// Its policies stay attached. Only servers that were added over HTTP can be changed.
+#[utoipa::path(
+    patch,
+    path = "/servers/{name}",
+    operation_id = "edit_server",
+    tag = "servers",
+    params(("name" = ObjectName, Path, description = "The name of the server")),
+    request_body = ServerPatch,
+    responses(
+        (status = 200, description = "The server as it is now", body = ServerView),
+        NotFound,
+        Conflict,
+        ContentTooLarge,
+        UnsupportedMediaType,
+        UnprocessableContent,
+        InternalServerError,
+        ServiceUnavailable,
+    )
+)]
+pub(super) async fn edit(
+    State(state): State<Arc<AdminState>>,
+    RequestActor(actor): RequestActor,
+    PathParams(name): PathParams<Name>,
+    JsonBody(patch): JsonBody<ServerPatch>,
+) -> Result<Json<ServerView>, Problem> {
+    let ServerPatch { url, headers, timeout, anonymous_policy } = patch;
+    let changes = ServerChanges { url, headers, timeout, anonymous_policy };
+    let edit = async move { state.ops.edit_server(&name, changes, &actor).await };
+    Ok(Json(ServerView::of(&run_to_completion(edit).await?)))
 }
 
 /// Remove a server
@@ -200,11 +252,11 @@ pub(super) async fn add(
     )
 )]
 pub(super) async fn remove(
-    State(plane): State<Arc<Plane>>,
+    State(state): State<Arc<AdminState>>,
     RequestActor(actor): RequestActor,
     PathParams(name): PathParams<Name>,
 ) -> Result<StatusCode, Problem> {
-    run_to_completion(async move { plane.ops.remove_server(&name, &actor).await }).await?;
+    run_to_completion(async move { state.ops.remove_server(&name, &actor).await }).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -218,10 +270,10 @@ pub(super) async fn remove(
     responses((status = 200, description = "Its tools", body = ToolList), NotFound, BadGateway)
 )]
 pub(super) async fn list_tools(
-    State(plane): State<Arc<Plane>>,
+    State(state): State<Arc<AdminState>>,
     PathParams(name): PathParams<Name>,
 ) -> Result<Json<ToolList>, Problem> {
-    let tools = plane.ops.tools(&name, false).await?;
+    let tools = state.ops.tools(&name, false).await?;
     Ok(Json(ToolList::of(&name, tools)))
 }
 
@@ -235,10 +287,10 @@ pub(super) async fn list_tools(
     responses((status = 200, description = "Its tools", body = ToolList), NotFound, BadGateway)
 )]
 pub(super) async fn refresh(
-    State(plane): State<Arc<Plane>>,
+    State(state): State<Arc<AdminState>>,
     PathParams(name): PathParams<Name>,
 ) -> Result<Json<ToolList>, Problem> {
-    let tools = plane.ops.tools(&name, true).await?;
+    let tools = state.ops.tools(&name, true).await?;
     Ok(Json(ToolList::of(&name, tools)))
 }
 

@@ -1,4 +1,4 @@
-//! Approvals: the held calls that wait for people.
+//! The held calls that wait for approval.
 
 use sluice_store::Held;
 

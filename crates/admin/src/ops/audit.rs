@@ -1,6 +1,6 @@
 //! The audit log: reading it page by page, and checking it.
 
-use sluice_store::{Filter, Page, Verified};
+use sluice_store::{Filter, HeadComparison, Page, SignedHead, Verified};
 
 use super::{Ops, Refused};
 
@@ -14,5 +14,13 @@ impl Ops {
     pub(crate) async fn verify(&self) -> Result<Verified, Refused> {
         self.store.flush().await?;
         Ok(self.store.verify().await?)
+    }
+
+    /// Compares the log with heads that were exported earlier.
+    pub(crate) async fn compare_heads(
+        &self,
+        heads: Vec<SignedHead>,
+    ) -> Result<HeadComparison, Refused> {
+        Ok(self.store.compare_heads(heads).await?)
     }
 }

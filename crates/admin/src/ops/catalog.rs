@@ -12,14 +12,14 @@ use crate::known::{KnownServerPage, KnownToolPage};
 
 /// The catalogue's file. It is opened on first use, because most gateways never need it in memory.
 #[derive(Debug, Clone)]
-pub(super) struct Shelf {
+pub(super) struct CatalogFile {
     path: PathBuf,
     open: Arc<Mutex<Option<Catalog>>>,
 }
 
-impl Shelf {
-    pub(super) fn new(path: PathBuf) -> Shelf {
-        Shelf { path, open: Arc::default() }
+impl CatalogFile {
+    pub(super) fn new(path: PathBuf) -> CatalogFile {
+        CatalogFile { path, open: Arc::default() }
     }
 
     fn read<T>(

@@ -8,11 +8,11 @@ use serde_json::{Value, json};
 
 use crate::{
     described::{Operation, golden_path, list_operations, resolve},
-    plane::{Plane, request},
+    fixture::{TestApi, request},
 };
 
 async fn served() -> String {
-    Plane::new().get("/api/v1/openapi.json").await.text
+    TestApi::new().get("/api/v1/openapi.json").await.text
 }
 
 async fn document() -> Value {
@@ -24,8 +24,8 @@ async fn document() -> Value {
 #[expect(clippy::disallowed_methods, reason = "the one setting of this test")]
 async fn the_document_is_the_golden_file() {
     // The answer is not checked against the golden file: that may not be there yet.
-    let plane = Plane::new();
-    let served = plane.send_unchecked(request(Method::GET, "/api/v1/openapi.json", "", "")).await;
+    let api = TestApi::new();
+    let served = api.send_unchecked(request(Method::GET, "/api/v1/openapi.json", "", "")).await;
     if std::env::var("UPDATE_GOLDENS").is_ok() {
         fs::write(golden_path(), &served.text).unwrap();
     }
@@ -40,19 +40,23 @@ async fn the_document_is_the_golden_file() {
 async fn the_document_needs_the_admin_token() {
     let mut without = request(Method::GET, "/api/v1/openapi.json", "", "");
     without.headers_mut().remove("authorization");
-    Plane::new().send(without).await.expect(401);
+    TestApi::new().send(without).await.expect(401);
 }
 
-/// Every route is registered with its description, except for the home page.
+/// Every route is registered with its description, except for the pages.
 #[test]
-fn only_the_home_page_is_not_described() {
+fn only_the_pages_are_not_described() {
     let source = include_str!("../../src/api.rs");
     let undescribed: Vec<_> = source
         .lines()
         .filter(|line| [".route(", "_service("].iter().any(|call| line.contains(call)))
         .map(str::trim)
         .collect();
-    assert_eq!(undescribed, [r#".route("/", get(health::show_home))"#]);
+    let pages = [
+        r#".route("/", get(health::show_home))"#,
+        r#".route("/approvals/{id}", get(health::show_approval))"#,
+    ];
+    assert_eq!(undescribed, pages);
 }
 
 #[tokio::test]
@@ -109,20 +113,21 @@ async fn operations_need_the_token_unless_the_document_says_otherwise() {
     let document = document().await;
     assert_eq!(document["security"], json!([{ "admin_token": [] }]));
     assert_eq!(document["components"]["securitySchemes"]["admin_token"]["scheme"], "bearer");
-    let plane = Plane::with(false);
+    let api = TestApi::with(false);
     for Operation { method, path, described } in list_operations(&document) {
         let mut without = request(method, &path.replace(['{', '}'], ""), "", "");
         without.headers_mut().remove("authorization");
         let is_open = described["security"] == json!([{}]);
-        let status = plane.send(without).await.status;
+        let status = api.send(without).await.status;
         assert_eq!(status.as_u16() == 401, !is_open, "{path}: {status}");
     }
 }
 
 /// One request that succeeds for each operation, in an order that makes them do so.
 /// `ID` stands for the id of the grant that was created.
-const REQUESTS: [(&str, &str, &str, &str); 25] = [
+const REQUESTS: [(&str, &str, &str, &str); 28] = [
     ("add_server", "POST", "/servers", r#"{"name":"a","url":"https://a.example.com/"}"#),
+    ("edit_server", "PATCH", "/servers/a", r#"{"timeout":"5s","headers":{"X-A":"b"}}"#),
     ("list_servers", "GET", "/servers", ""),
     ("show_server", "GET", "/servers/files", ""),
     ("list_tools", "GET", "/servers/files/tools", ""),
@@ -141,7 +146,8 @@ const REQUESTS: [(&str, &str, &str, &str); 25] = [
     ),
     ("list_grants", "GET", "/grants?limit=1", ""),
     ("show_grant", "GET", "/grants/ID", ""),
-    ("rotate_grant", "POST", "/grants/ID/rotate", ""),
+    ("edit_grant", "PATCH", "/grants/ID", r#"{"policy":"q","principal":null}"#),
+    ("rotate_grant", "POST", "/grants/ID/rotate?overlap=1m", ""),
     ("revoke_grant", "DELETE", "/grants/ID", ""),
     ("remove_policy", "DELETE", "/servers/files/policies/p", ""),
     ("remove_server", "DELETE", "/servers/a", ""),
@@ -149,6 +155,7 @@ const REQUESTS: [(&str, &str, &str, &str); 25] = [
     ("list_records", "GET", "/audit?limit=3", ""),
     ("export_records", "GET", "/audit/export?kind=admin", ""),
     ("verify_log", "POST", "/audit/verify", ""),
+    ("compare_heads", "POST", "/audit/heads/compare", r#"{"heads":[]}"#),
     ("search_catalog", "GET", "/catalog/servers?q=read&category=read", ""),
     ("show_status", "GET", "/status", ""),
     ("show_openapi", "GET", "/openapi.json", ""),
@@ -156,14 +163,14 @@ const REQUESTS: [(&str, &str, &str, &str); 25] = [
 
 #[tokio::test]
 async fn every_operation_answers_as_it_is_described() {
-    let plane = Plane::new();
+    let api = TestApi::new();
     let mut tried = BTreeSet::new();
     let mut id = String::new();
     for (operation, method, path, body) in REQUESTS {
         let path = format!("/api/v1{}", path.replace("ID", &id));
         let media_type = if body.is_empty() { "" } else { "application/json" };
         let method = method.parse().unwrap();
-        let reply = plane.send(request(method, &path, media_type, body)).await;
+        let reply = api.send(request(method, &path, media_type, body)).await;
         assert!(reply.status.is_success(), "{path}: {}", reply.text);
         if operation == "create_grant" {
             reply.json()["id"].as_str().unwrap().clone_into(&mut id);
@@ -175,16 +182,16 @@ async fn every_operation_answers_as_it_is_described() {
         ("check_readiness", "/readyz"),
         ("read_metrics", "/metrics"),
     ] {
-        assert!(plane.get(path).await.status.is_success(), "{path}");
+        assert!(api.get(path).await.status.is_success(), "{path}");
         tried.insert(operation.to_owned());
     }
     // These two need an entry of the catalogue.
-    let found = plane.get("/api/v1/catalog/servers?q=read&limit=1").await.expect(200);
+    let found = api.get("/api/v1/catalog/servers?q=read&limit=1").await.expect(200);
     let slug = found["tools"][0]["slug"].as_str().unwrap();
     let tool = found["tools"][0]["name"].as_str().unwrap();
     let server = format!("/api/v1/catalog/servers/{slug}");
-    plane.get(&server).await.expect(200);
-    plane.get(&format!("{server}/tools/{tool}")).await.expect(200);
+    api.get(&server).await.expect(200);
+    api.get(&format!("{server}/tools/{tool}")).await.expect(200);
     tried.extend(["show_catalog_server", "show_catalog_tool"].map(String::from));
     let operations = list_operations(&document().await);
     let ids = operations.iter().map(|one| one.described["operationId"].as_str().unwrap());

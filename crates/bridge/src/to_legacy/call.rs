@@ -12,12 +12,11 @@ use sluice_wire::{
 
 use super::{
     ModernRequest, ToLegacy,
-    calling::{Calling, Heard, Sending, Source, UnderWay},
-    nobody,
-    question::Question,
+    dispatch::Dispatcher,
+    in_flight::{Heard, InFlight, Sending, Source, UnderWay},
     refuse_open,
-    side::Side,
-    suspended::Suspended,
+    server_request::ServerRequest,
+    suspended::{Place, Suspended},
 };
 use crate::{
     exchange::{Reader, post},
@@ -25,20 +24,20 @@ use crate::{
         BAD_PARAMS, INTERNAL, LEGACY, MODERN, error, failure, legacy_request, lets_ask,
         may_want_input, modern_answer, response, severity, unbridgeable,
     },
-    output::{Answer, Output},
+    response::{Answer, ResponseWriter},
 };
 
 /// The next step after a message on the stream of a request.
 enum Next {
     GoOn,
-    Wanted(Question),
+    Wanted(ServerRequest),
     /// The answer, with its status.
     Answered(StatusCode, String),
 }
 
 impl ToLegacy {
     pub(super) async fn call(self: &Arc<Self>, asked: ModernRequest) -> Answer {
-        let (mut output, begun) = Output::new();
+        let (mut output, begun) = ResponseWriter::new();
         let this = Arc::clone(self);
         tokio::spawn(async move {
             let params = asked.document.root().get("params");
@@ -62,7 +61,7 @@ impl ToLegacy {
     }
 
     /// Sends the request; `None` if the client was already answered or is gone.
-    async fn begin(&self, asked: &ModernRequest, output: &mut Output) -> Option<Calling> {
+    async fn begin(&self, asked: &ModernRequest, output: &mut ResponseWriter) -> Option<InFlight> {
         // A session that the server has lost is opened again, once.
         for is_last in [false, true] {
             let session = tokio::select! {
@@ -74,6 +73,7 @@ impl ToLegacy {
                 Err(error) => {
                     match refuse_open(&asked.id.to_json(), error) {
                         Ok(answer) => output.answer(answer),
+                        Err(error) if is_last => output.fail(error.after_sending()),
                         Err(error) => output.fail(error),
                     }
                     return None;
@@ -85,16 +85,16 @@ impl ToLegacy {
             let id = session.next_id();
             let body = legacy_request(asked.document.root(), &id.to_json());
             let request = post(session.headers(), body);
-            let mut ear =
-                Side::listen(&session, may_want_input(&asked.method), asked.progress_token());
+            let mut receiver =
+                Dispatcher::listen(&session, may_want_input(&asked.method), asked.progress_token());
             let mut under_way = UnderWay { session: Arc::clone(&session), id, is_answered: false };
             let link = Arc::clone(&self.link);
             let mut sending: Sending = Box::pin(async move { link.upstream.send(request).await });
             let sent = tokio::select! {
                 sent = &mut sending => sent,
-                said = ear.next() => {
+                said = receiver.next() => {
                     let (source, early) = (Source::Awaited(sending), Some(said));
-                    return Some(Calling { under_way, source, ear, early });
+                    return Some(InFlight { under_way, source, receiver, early });
                 }
                 () = output.wait_for_disconnect() => return None,
             };
@@ -102,31 +102,31 @@ impl ToLegacy {
                 Ok(answer) => answer,
                 Err(error) => {
                     under_way.is_answered = true;
-                    output.fail(error);
+                    output.fail(if is_last { error.after_sending() } else { error });
                     return None;
                 }
             };
             if answer.status().is_success() {
                 let source = Source::Read(Reader::new(answer, asked.caller.bounds));
-                return Some(Calling { under_way, source, ear, early: None });
+                return Some(InFlight { under_way, source, receiver, early: None });
             }
             under_way.is_answered = true;
             if answer.status() == StatusCode::NOT_FOUND && !is_last {
                 self.sessions.forget(&self.session_key(asked), &session).await;
                 continue;
             }
-            self.turned_away(asked, answer, output).await;
+            self.relay_error(asked, answer, output).await;
             return None;
         }
         None
     }
 
     /// Passes on an answer with an error status.
-    async fn turned_away(
+    async fn relay_error(
         &self,
         asked: &ModernRequest,
         answer: Response<AnswerBody>,
-        output: &mut Output,
+        output: &mut ResponseWriter,
     ) {
         let status = answer.status();
         let said = Reader::new(answer, asked.caller.bounds).next().await.ok().flatten();
@@ -137,13 +137,13 @@ impl ToLegacy {
             output.finish(status, text).await;
         } else {
             // The server may have been replaced by another.
-            self.link.eras.forget();
+            self.link.forget_eras();
             output.finish_empty(status);
         }
     }
 
     /// Resumes a call that waited for input; `None` if the client was already answered.
-    async fn resume(&self, asked: &ModernRequest, output: &mut Output) -> Option<Calling> {
+    async fn resume(&self, asked: &ModernRequest, output: &mut ResponseWriter) -> Option<InFlight> {
         let id = asked.id.to_json();
         let params = asked.document.root().get("params");
         let state = params.and_then(|params| params.get("requestState")).and_then(Value::as_str);
@@ -154,10 +154,9 @@ impl ToLegacy {
             return None;
         };
         let given = params.and_then(|params| params.get("inputResponses"));
-        let answer = |wanted: &Question| given.and_then(|given| given.get(&wanted.key()));
+        let answer = |wanted: &ServerRequest| given.and_then(|given| given.get(&wanted.key()));
         if suspended.wanted.iter().any(|wanted| answer(wanted).is_none()) {
-            let result = self.suspensions.add(suspended);
-            output.finish(StatusCode::OK, response(&id, &result)).await;
+            self.ask_client(suspended, &id, output).await;
             return None;
         }
         for wanted in suspended.wanted {
@@ -170,19 +169,32 @@ impl ToLegacy {
         Some(suspended.calling)
     }
 
+    /// Suspends a call, and asks its client for input.
+    async fn ask_client(&self, suspended: Suspended, id: &str, output: &mut ResponseWriter) {
+        let result = self.suspensions.add(suspended);
+        output.finish(StatusCode::OK, response(id, &result)).await;
+    }
+
     /// Follows a request to its answer.
-    async fn follow(&self, mut calling: Calling, asked: &ModernRequest, output: &mut Output) {
+    async fn follow(
+        &self,
+        mut calling: InFlight,
+        asked: &ModernRequest,
+        output: &mut ResponseWriter,
+    ) {
         let id = asked.id.to_json();
-        let mut wanted = Vec::new();
+        let (mut wanted, mut place) = (Vec::new(), None);
         loop {
             let next = match calling.next(wanted.is_empty(), asked.caller.bounds, output).await {
-                Ok(Some(heard)) => self.looked_at(&calling.under_way, asked, &heard, output).await,
-                Ok(None) if wanted.is_empty() => return,
-                // Everything that has arrived so far was read.
+                Ok(Some(heard)) => {
+                    self.handle_message(&calling.under_way, asked, &heard, &mut place, output).await
+                }
+                // Everything that has arrived so far was read. Without a place there is
+                // no question: the client is gone.
                 Ok(None) => {
-                    let caller = asked.caller.key.clone();
-                    let result = self.suspensions.add(Suspended { calling, wanted, caller });
-                    return output.finish(StatusCode::OK, response(&id, &result)).await;
+                    let Some(place) = place else { return };
+                    let suspended = Suspended { calling, wanted, place };
+                    return self.ask_client(suspended, &id, output).await;
                 }
                 Err(why) => Err(why),
             };
@@ -198,12 +210,13 @@ impl ToLegacy {
         }
     }
 
-    async fn looked_at(
+    async fn handle_message(
         &self,
         under_way: &UnderWay,
         asked: &ModernRequest,
         heard: &Heard,
-        output: &mut Output,
+        place: &mut Option<Place>,
+        output: &mut ResponseWriter,
     ) -> Result<Next, String> {
         let (own, document) = (&under_way.id, &heard.document);
         match Message::read(document)
@@ -216,7 +229,7 @@ impl ToLegacy {
                 Ok(Next::GoOn)
             }
             Message::Request { id, method, .. } => {
-                Ok(self.handle_server_request(under_way, asked, heard, &id, method).await)
+                self.handle_server_request(under_way, asked, heard, place, &id, method).await
             }
             Message::Response { id, result } if id == *own => {
                 let text = modern_answer(document, result, &asked.id.to_json(), &asked.method);
@@ -237,23 +250,27 @@ impl ToLegacy {
         under_way: &UnderWay,
         asked: &ModernRequest,
         heard: &Heard,
+        place: &mut Option<Place>,
         id: &Id,
         method: &str,
-    ) -> Next {
-        let (session, id) = (&under_way.session, id.to_json());
+    ) -> Result<Next, String> {
+        let session = &under_way.session;
         if method == "ping" {
-            session.tell(response(&id, "{}")).await;
-            return Next::GoOn;
+            session.tell(response(&id.to_json(), "{}")).await;
+            return Ok(Next::GoOn);
         }
         let capabilities = Document::parse(&*asked.declared.capabilities, &asked.caller.bounds);
         let may_ask = may_want_input(&asked.method)
-            && capabilities.is_ok_and(|capabilities| lets_ask(capabilities.root(), method))
-            && self.suspensions.has_room(&asked.caller.key);
-        if !may_ask {
-            session.tell(nobody(&id, method)).await;
-            return Next::GoOn;
+            && capabilities.is_ok_and(|capabilities| lets_ask(capabilities.root(), method));
+        if may_ask && place.is_none() {
+            *place = self.suspensions.reserve(&asked.caller.key);
         }
-        Next::Wanted(Question::new(session, &heard.document, id, method, heard.is_beside))
+        if !may_ask || place.is_none() {
+            session.turn_away(id, method).await?;
+            return Ok(Next::GoOn);
+        }
+        let (document, id) = (&heard.document, id.to_json());
+        Ok(Next::Wanted(ServerRequest::new(session, document, id, method, heard.is_beside)))
     }
 }
 

@@ -15,12 +15,12 @@ use tokio::sync::mpsc;
 use super::{
     ModernRequest, ToLegacy, refuse_open,
     session::Session,
-    stream::{open, reopen},
+    session_stream::{open, reopen},
 };
 use crate::{
     exchange::Reader,
     message::{Declared, tag_subscription},
-    output::{Answer, Output},
+    response::{Answer, ResponseWriter},
 };
 
 /// Each list subscription, its notification, and the server capability that it needs.
@@ -51,7 +51,7 @@ struct Listening {
 
 impl ToLegacy {
     pub(super) async fn listen(self: &Arc<Self>, asked: ModernRequest) -> Answer {
-        let (mut output, begun) = Output::new();
+        let (mut output, begun) = ResponseWriter::new();
         let this = Arc::clone(self);
         tokio::spawn(async move {
             // Clients that share a session must not see each other's subscriptions.
@@ -80,11 +80,11 @@ impl ToLegacy {
 }
 
 impl Listening {
-    async fn run(session: Arc<Session>, asked: &ModernRequest, mut output: Output) {
+    async fn run(session: Arc<Session>, asked: &ModernRequest, mut output: ResponseWriter) {
         let bounds = asked.caller.bounds;
         let id = asked.id.to_json();
         let news = if session.link().has_one_client() {
-            Some(News::Shared(session.side.news()))
+            Some(News::Shared(session.dispatcher.news()))
         } else {
             open(&session, None, bounds).await.map(News::Stream)
         };
@@ -122,7 +122,7 @@ impl Listening {
         }
     }
 
-    async fn follow(self, mut reader: Reader, output: &mut Output) {
+    async fn follow(self, mut reader: Reader, output: &mut ResponseWriter) {
         let mut tries = 0;
         loop {
             let next = tokio::select! {
@@ -148,7 +148,7 @@ impl Listening {
     }
 
     /// Passes on notifications of the shared session until one side ends.
-    async fn share(self, mut news: mpsc::Receiver<Document>, output: &mut Output) {
+    async fn share(self, mut news: mpsc::Receiver<Document>, output: &mut ResponseWriter) {
         loop {
             tokio::select! {
                 next = news.recv() => match next {
@@ -160,7 +160,7 @@ impl Listening {
         }
     }
 
-    async fn forward_notification(&self, document: &Document, output: &mut Output) {
+    async fn forward_notification(&self, document: &Document, output: &mut ResponseWriter) {
         match Message::read(document) {
             Ok(Message::Notification { method, params }) => {
                 let uri = params.and_then(|params| params.get("uri")).and_then(Value::as_str);

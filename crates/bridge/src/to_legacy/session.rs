@@ -12,7 +12,7 @@ use bytes::Bytes;
 use http::{HeaderMap, Method, Request, StatusCode};
 use sluice_expiring::{ExpiringMap, Limits};
 use sluice_http::{
-    SendError,
+    SendError, Speaks,
     headers::{REVISION, SESSION},
 };
 use sluice_wire::{
@@ -22,10 +22,12 @@ use sluice_wire::{
 };
 use tokio::time::Instant;
 
-use super::{nobody, side::Side, stream::Stream};
+use super::{
+    dispatch::Dispatcher, refusals::Refusals, refuse_server_request, session_stream::Stream,
+};
 use crate::{
     Link,
-    eras::{Speaks, hello},
+    eras::hello,
     exchange::{Reader, bare, exchange, post, set},
     message::{Declared, LEVELS, lets_ask, response},
 };
@@ -54,7 +56,8 @@ pub(super) struct Session {
     level: AtomicU8,
     /// The declaration of its client.
     capabilities: Option<Document>,
-    pub(super) side: Side,
+    pub(super) dispatcher: Dispatcher,
+    refusals: Refusals,
 }
 
 /// Why there is no session.
@@ -104,7 +107,7 @@ impl Sessions {
         let mut session = slot.session.lock().await;
         if let Some(begun) = session.clone() {
             drop(session);
-            begun.side.stream.ready().await;
+            begun.dispatcher.stream.ready().await;
             return Ok(begun);
         }
         let begun = Session::begin(&self.link, headers, declared, bounds).await?;
@@ -176,13 +179,13 @@ impl Session {
         let introduction = match said.answer {
             Some(answer) if answer.root().get("result").is_some() => answer,
             said => {
-                link.eras.forget();
+                link.forget_eras();
                 let error = said.as_ref().and_then(|said| said.root().get("error"));
                 let has_said = error.is_some() || status.is_success();
                 return Err(if has_said { OpenError::Refused } else { OpenError::Status(status) });
             }
         };
-        link.eras.set(Era::Legacy, Speaks::Yes);
+        link.protocol.note_era(Era::Legacy, Speaks::Yes);
         let agreed = introduction.root().get("result").and_then(|said| said.get("protocolVersion"));
         let revision = agreed.and_then(Value::as_str).unwrap_or(Revision::UNSAID.name());
         let mut headers = headers.clone();
@@ -197,7 +200,8 @@ impl Session {
             next: AtomicU64::new(1),
             level: AtomicU8::new(UNSET),
             capabilities: Document::parse(&*declared.capabilities, &bounds).ok(),
-            side: Side::default(),
+            dispatcher: Dispatcher::default(),
+            refusals: Refusals::default(),
         };
         begun.tell(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#.into()).await;
         Ok(begun)
@@ -279,7 +283,20 @@ impl Session {
     /// Answers a server request for which no client can be asked.
     pub(super) async fn put_off(&self, id: &Id, method: &str) {
         let id = id.to_json();
-        self.tell(if method == "ping" { response(&id, "{}") } else { nobody(&id, method) }).await;
+        self.tell(if method == "ping" {
+            response(&id, "{}")
+        } else {
+            refuse_server_request(&id, method)
+        })
+        .await;
+    }
+
+    /// Refuses a server request that no client can answer. An error says that there were too many
+    /// of them.
+    pub(super) async fn turn_away(&self, id: &Id, method: &str) -> Result<(), String> {
+        self.refusals.count()?;
+        self.tell(refuse_server_request(&id.to_json(), method)).await;
+        Ok(())
     }
 
     /// The server's value for a capability.

@@ -16,12 +16,13 @@ use sluice_wire::{
 
 use super::{LegacyRequest, ToModern};
 use crate::{
+    RefusedRound, RoundEnd,
     exchange::{Reader, post, set},
     message::{
         INTERNAL, LEGACY, MODERN, error, failure, is_header_mismatch, known_request, legacy_answer,
         may_want_input, modern_request, unbridgeable,
     },
-    output::{Answer, Output},
+    response::{Answer, ResponseWriter},
 };
 
 /// How often the server may ask for input for one request.
@@ -32,7 +33,7 @@ const GRACE: Duration = Duration::from_mins(1);
 /// Members that are added to a repeated request.
 type Added = Vec<(&'static str, String)>;
 
-/// How one round ended.
+/// What follows a round.
 enum Round {
     /// The client has its answer.
     Done,
@@ -49,9 +50,23 @@ async fn wait_for_abandonment(gone: impl Future<Output = ()>) {
     tokio::time::sleep(GRACE).await;
 }
 
+/// Asks whether a request may be sent again.
+async fn permit_round(asked: &LegacyRequest) -> Result<(), RefusedRound> {
+    match &asked.caller.rounds {
+        Some(rounds) => rounds.begin(&asked.document).await,
+        None => Err(RefusedRound(error(&asked.id.to_json(), INTERNAL, "it may not be repeated"))),
+    }
+}
+
+fn end_round(asked: &LegacyRequest, how: RoundEnd) {
+    if let Some(rounds) = &asked.caller.rounds {
+        rounds.end(how);
+    }
+}
+
 /// The error for a modern server that sends requests on a stream, as legacy servers do.
 /// Unknown methods are not quoted, because they are the server's own text.
-fn asked_on_a_stream(method: &str) -> String {
+fn describe_stream_request(method: &str) -> String {
     let what = match known_request(method) {
         Some(known) => format!("the request `{known}`"),
         None => "a request".to_owned(),
@@ -64,7 +79,7 @@ impl ToModern {
     /// Sends a request in a task of its own: a legacy client that disconnects has not
     /// cancelled its request.
     pub(super) async fn call(self: &Arc<Self>, asked: LegacyRequest) -> Answer {
-        let (mut output, begun) = Output::new();
+        let (mut output, begun) = ResponseWriter::new();
         let this = Arc::clone(self);
         tokio::spawn(async move {
             let id = asked.id.to_json();
@@ -81,17 +96,24 @@ impl ToModern {
         begun.answer().await
     }
 
-    async fn rounds(&self, asked: &LegacyRequest, id: &str, output: &mut Output) {
+    async fn rounds(&self, asked: &LegacyRequest, id: &str, output: &mut ResponseWriter) {
         let (mut added, mut was_mismatched) = (Added::new(), false);
         for number in 0..MOST_ROUNDS {
-            // Each repetition has an id of its own.
-            let own =
-                if number == 0 { asked.id.clone() } else { Id::String(format!("again-{number}")) };
+            // Each repetition has an id of its own, and is a call of its own.
+            let own = if number == 0 {
+                asked.id.clone()
+            } else {
+                if let Err(RefusedRound(text)) = permit_round(asked).await {
+                    return output.finish(StatusCode::OK, text).await;
+                }
+                Id::String(format!("again-{number}"))
+            };
             match self.round(asked, &own, &added, output).await {
                 Ok(Round::Done) => return,
                 Ok(Round::Again(next)) => added = next,
                 Ok(Round::Mismatch(_)) if !was_mismatched => {
                     was_mismatched = true;
+                    end_round(asked, RoundEnd::Refused);
                     self.mirrors.forget().await;
                 }
                 Ok(Round::Mismatch(text)) => return output.finish(StatusCode::OK, text).await,
@@ -107,7 +129,7 @@ impl ToModern {
         asked: &LegacyRequest,
         own: &Id,
         added: &[(&'static str, String)],
-        output: &mut Output,
+        output: &mut ResponseWriter,
     ) -> Result<Round, String> {
         let headers = self.headers(asked).await;
         let level = self.memory.level(&asked.caller.key);
@@ -116,7 +138,8 @@ impl ToModern {
             modern_request(request, &own.to_json(), &asked.declared, level.as_deref(), added);
         let answer = match self.link.upstream.send(post(headers, body)).await {
             Ok(answer) => answer,
-            Err(error) if added.is_empty() => {
+            // Before the first round, nothing has reached the server.
+            Err(error) if *own == asked.id => {
                 output.fail(error);
                 return Ok(Round::Done);
             }
@@ -138,7 +161,7 @@ impl ToModern {
                     self.relay_error(asked, error, output).await;
                     return Ok(Round::Done);
                 }
-                Message::Request { method, .. } => return Err(asked_on_a_stream(method)),
+                Message::Request { method, .. } => return Err(describe_stream_request(method)),
                 _ => return Err("it answered another request".into()),
             }
         }
@@ -171,7 +194,7 @@ impl ToModern {
         &self,
         asked: &LegacyRequest,
         answer: Response<AnswerBody>,
-        output: &mut Output,
+        output: &mut ResponseWriter,
     ) -> Result<Round, String> {
         let status = answer.status();
         let said = if status.is_client_error() && status != StatusCode::UNAUTHORIZED {
@@ -182,7 +205,7 @@ impl ToModern {
         let error = said.as_ref().and_then(|said| said.root().get("error"));
         let Some(error) = error else {
             // The server may have been replaced by another.
-            self.link.eras.forget();
+            self.link.forget_eras();
             output.finish_empty(status);
             return Ok(Round::Done);
         };
@@ -194,10 +217,15 @@ impl ToModern {
         Ok(Round::Done)
     }
 
-    async fn relay_error(&self, asked: &LegacyRequest, error: Value<'_>, output: &mut Output) {
+    async fn relay_error(
+        &self,
+        asked: &LegacyRequest,
+        error: Value<'_>,
+        output: &mut ResponseWriter,
+    ) {
         let (text, code) = failure(error, &asked.id.to_json(), &asked.method, LEGACY);
         if code == "-32022" {
-            self.link.eras.forget();
+            self.link.forget_eras();
         }
         output.finish(StatusCode::OK, text).await;
     }
@@ -207,7 +235,7 @@ impl ToModern {
         asked: &LegacyRequest,
         answer: &Document,
         result: Value<'_>,
-        output: &mut Output,
+        output: &mut ResponseWriter,
     ) -> Result<Round, String> {
         let id = asked.id.to_json();
         match result.get("resultType").map_or(Some("complete"), Value::as_str) {
@@ -216,6 +244,8 @@ impl ToModern {
                 Ok(Round::Done)
             }
             Some("input_required") if may_want_input(&asked.method) => {
+                // Nothing is at the server while people are asked.
+                end_round(asked, RoundEnd::WantsInput);
                 match self.gather_input(asked, result, output).await {
                     Ok(added) => Ok(Round::Again(added)),
                     Err(what) => {

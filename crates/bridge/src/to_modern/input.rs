@@ -11,7 +11,7 @@ use sluice_wire::{
 use super::{LegacyRequest, ToModern};
 use crate::{
     message::{MODERN, known_request, lets_ask, splice_members, unbridgeable},
-    output::Output,
+    response::ResponseWriter,
 };
 
 /// How long people may take to answer.
@@ -26,7 +26,7 @@ impl ToModern {
         &self,
         asked: &LegacyRequest,
         result: Value<'_>,
-        output: &mut Output,
+        output: &mut ResponseWriter,
     ) -> Result<Vec<(&'static str, String)>, String> {
         let mut added = Vec::new();
         let wanted: Vec<_> =

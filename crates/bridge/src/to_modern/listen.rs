@@ -14,7 +14,7 @@ use crate::{
     Caller,
     exchange::{Reader, post, set},
     message::{Declared, MODERN, modern_request, tag_subscription},
-    output::{Answer, Output},
+    response::{Answer, ResponseWriter},
 };
 
 const ACKNOWLEDGED: &str = "notifications/subscriptions/acknowledged";
@@ -41,7 +41,7 @@ impl ToModern {
         declared: Declared,
         caller: Caller,
     ) -> Answer {
-        let (output, begun) = Output::new();
+        let (output, begun) = ResponseWriter::new();
         let listening = Listening { bridge: Arc::clone(self), headers, declared, caller };
         tokio::spawn(listening.run(output));
         begun.answer().await
@@ -49,7 +49,7 @@ impl ToModern {
 }
 
 impl Listening {
-    async fn run(self, mut output: Output) {
+    async fn run(self, mut output: ResponseWriter) {
         let mut wishes = self.bridge.memory.wishes(&self.caller.key);
         let mut reader = match self.subscribe(&mut wishes).await {
             Ok(reader) => reader,
@@ -121,7 +121,7 @@ impl Listening {
     }
 
     /// Passes on a notification; returns whether the subscription continues.
-    async fn forward_news(&self, document: &Document, output: &mut Output) -> bool {
+    async fn forward_news(&self, document: &Document, output: &mut ResponseWriter) -> bool {
         match Message::read(document) {
             Ok(Message::Notification { method: ACKNOWLEDGED, .. }) => true,
             Ok(Message::Notification { .. }) => {

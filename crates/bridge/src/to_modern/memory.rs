@@ -59,6 +59,7 @@ impl Default for SessionState {
 
 impl Default for MemoryState {
     fn default() -> MemoryState {
+        // No idle limit: only DELETE ends a session, and its client may resume it after days.
         let limits = Limits { entries: MOST_SESSIONS, ..Limits::NONE };
         MemoryState {
             sessions: ExpiringMap::new(limits),

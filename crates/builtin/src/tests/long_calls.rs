@@ -145,7 +145,7 @@ async fn calls_at_once_have_a_bound_that_pings_do_not_have() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_not_done_soon_after_the_last_line_is_dropped() {
+async fn calls_still_running_soon_after_the_last_line_are_dropped() {
     let server = Slow::new();
     let mut lines = Lines::start(&server);
     lines.say(&wait(1, "")).await;
@@ -195,7 +195,7 @@ async fn reports_come_before_the_answer_and_the_verdict_beside_it() {
     let expected = format!("data: {REPORT}\n\ndata: {{\"jsonrpc\":\"2.0\",\"id\":1,{DONE}\n\n");
     assert_eq!(String::from_utf8(body.to_vec()).unwrap(), expected);
     assert!(verdict.has_failed());
-    // Whoever drops the answer calls the call off.
+    // Dropping the answer cancels the call.
     let answer = endpoint.answer(post("s", wait(2, WITH_PROGRESS))).await;
     server.until(1).await;
     drop(answer);

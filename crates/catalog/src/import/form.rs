@@ -58,7 +58,7 @@ pub(super) fn forms(root: Value<'_>) -> Result<Vec<ServerDocument<'_>>, String> 
 
 fn tools<'d>(list: Value<'d>, root: Value<'d>) -> Result<Vec<ServerDocument<'d>>, String> {
     let text = |key| root.get(key).and_then(Value::as_str);
-    let tools: Vec<Value<'d>> = list.items().ok_or("its `tools` are no list")?.collect();
+    let tools: Vec<Value<'d>> = list.items().ok_or("its `tools` is not a list")?.collect();
     let result = root.get("result").unwrap_or(root);
     let goes_on = result.get("nextCursor").is_some_and(|cursor| !cursor.is_null());
     Ok(vec![ServerDocument::Tools {

@@ -52,7 +52,7 @@ impl Pieces {
         let metadata = file.metadata()?;
         if !metadata.is_file() {
             // The file is read twice, which a pipe does not allow.
-            return Err(io::Error::other("it is no regular file"));
+            return Err(io::Error::other("it is not a regular file"));
         }
         let bytes = metadata.len();
         let is_lines = is_lines(&mut BufReader::new(&file))?;

@@ -3,7 +3,7 @@
 use std::{collections::HashSet, fmt::Write as _};
 
 use sluice_classify::{Definition, Siblings, classify};
-use sluice_wire::json::{Bounds, Document, Value, write_string};
+use sluice_wire::json::{Bounds, Document, LoneSurrogates, Value, write_string};
 
 use super::{
     LONGEST_TEXT,
@@ -27,6 +27,7 @@ pub(super) const BOUNDS: Bounds = Bounds {
     number: 1024,
     members: 1 << 20,
     nodes: 8 << 20,
+    lone_surrogates: LoneSurrogates::Refuse,
 };
 /// The longest name, in bytes. MCP advises 128 for tools.
 const LONGEST_NAME: usize = 256;

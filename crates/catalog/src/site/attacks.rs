@@ -7,7 +7,7 @@ use super::html::Html;
 pub(super) fn page() -> String {
     let mut html = Html::begin("Attack patterns", "");
     html.element("h1", "Attack patterns");
-    html.element("p", "What has been done with tools, and what holds it here.");
+    html.element("p", "Known attacks through tools, and the policies that mitigate them.");
     for attack in attacks() {
         html.raw("<section id=\"").text(&attack.id).raw("\">\n");
         html.heading(&attack.title).element("p", &attack.text);

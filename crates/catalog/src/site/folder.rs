@@ -17,7 +17,7 @@ const FILES: [&str; 5] = ["index.html", "attacks.html", "style.css", "search.js"
 pub enum FolderError {
     #[error("`{}` has other things in it\nhint: name a new or empty folder", .0.display())]
     Occupied(PathBuf),
-    #[error("`{}` is no folder", .0.display())]
+    #[error("`{}` is not a folder", .0.display())]
     NoFolder(PathBuf),
     #[error("cannot use folder `{}`", .0.display())]
     Unusable(PathBuf, #[source] io::Error),

@@ -167,7 +167,7 @@ fn tools_without_a_name_of_their_own_are_passed_over() {
 }
 
 #[test]
-fn a_page_of_a_longer_list_is_told() {
+fn a_page_of_a_longer_list_is_reported() {
     let mut scratch = Scratch::new();
     let ran = scratch.import("s.json", &format!(r#"{{{TOOLS}, "nextCursor": "x"}}"#));
     assert!(ran.problems[0].contains("one page of a longer list"), "{:?}", ran.problems);

@@ -53,7 +53,7 @@ fn several_may_import_at_once() {
 fn files_of_others_are_left_alone() {
     let folder = Folder::new().unwrap();
     let path = folder.join("catalog.db");
-    fs::write(&path, "some text of mine, which is no database at all").unwrap();
+    fs::write(&path, "some text of mine, which is not a database at all").unwrap();
     assert!(matches!(Catalog::open(&path), Err(OpenError::Foreign(_))));
     assert!(fs::read_to_string(&path).unwrap().starts_with("some text"));
 }

@@ -15,6 +15,38 @@ pub(super) fn find_hidden(text: &str) -> Option<(usize, usize)> {
     }
 }
 
+/// Whether a text has characters that a model reads and a person does not see.
+pub fn has_hidden(text: &str) -> bool {
+    find_hidden(text).is_some()
+}
+
+/// The text without its hidden characters, and without the rest of the terminal sequences that
+/// they begin.
+pub fn strip_hidden(text: &str) -> String {
+    let mut rest = text;
+    let mut kept = String::with_capacity(text.len());
+    while let Some((start, end)) = find_hidden(rest) {
+        let (before, after) = rest.split_at_checked(end).unwrap_or((rest, ""));
+        kept.push_str(before.get(..start).unwrap_or_default());
+        rest = if before.ends_with(['\u{1b}', '\u{9b}']) {
+            after_sequence(before.ends_with('\u{1b}'), after)
+        } else {
+            after
+        };
+    }
+    kept.push_str(rest);
+    kept
+}
+
+/// What follows a control sequence such as `[31m`, if one begins the text.
+fn after_sequence(has_bracket: bool, text: &str) -> &str {
+    let body = if has_bracket { text.strip_prefix('[') } else { Some(text) };
+    let Some(body) = body else { return text };
+    let parameters = body.find(|c| !matches!(c, ' '..='?')).unwrap_or(body.len());
+    let end = body.get(parameters..).unwrap_or_default();
+    end.strip_prefix(|c| matches!(c, '@'..='~')).unwrap_or(end)
+}
+
 fn is_hidden(c: char) -> bool {
     is_unseen(c) || (c.is_control() && !matches!(c, '\n' | '\r' | '\t'))
 }
@@ -41,7 +73,7 @@ pub fn is_unseen(c: char) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::find_hidden;
+    use super::{find_hidden, strip_hidden};
 
     fn check(text: &str, expected: Option<(usize, usize)>) {
         assert_eq!(find_hidden(text), expected, "{text:?}");
@@ -54,6 +86,17 @@ mod tests {
         check("tag \u{e0041}\u{e0042}", Some((4, 12)));
         check("bell \u{7}", Some((5, 6)));
         check("\u{1b}[31mred", Some((0, 1)));
+    }
+
+    #[test]
+    fn hidden_characters_are_removed() {
+        let check =
+            |text: &str, expected: &str| assert_eq!(strip_hidden(text), expected, "{text:?}");
+        check("a\u{200b}\u{200b}b\u{e0041}c", "abc");
+        check("\u{1b}[31;1mred\u{1b}[0m and \u{9b}2Jrest\u{1b}", "red and rest");
+        check("\u{1b}[12", "");
+        check("family: \u{1f468}\u{200d}\u{1f469}\n", "family: \u{1f468}\u{200d}\u{1f469}\n");
+        check("a\u{200d}\u{200b}b", "ab");
     }
 
     #[test]

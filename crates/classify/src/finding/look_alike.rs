@@ -38,7 +38,7 @@ fn plain(name: &str) -> String {
 }
 
 /// The visual skeleton of a name: similar-looking letters become equal, and separators are dropped.
-pub(crate) fn skeleton(name: &str) -> String {
+pub fn skeleton(name: &str) -> String {
     let folded: String = name
         .chars()
         .take(256)

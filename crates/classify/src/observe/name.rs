@@ -82,7 +82,7 @@ fn read(name: &str) -> Vec<Token> {
     tokens
 }
 
-/// The meaning of a word in a name. Names are imperative: `runs` is no verb there, `running` may
+/// The meaning of a word in a name. Names are imperative: `runs` is not a verb there, `running` may
 /// be.
 fn meaning(word: &str) -> Meaning {
     if let Some(known) = LEXICON.word(word) {

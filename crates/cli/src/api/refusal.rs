@@ -13,12 +13,12 @@ pub(crate) struct Refusal {
     detail: String,
     hint: Option<String>,
     #[serde(default)]
-    problems: Vec<Place>,
+    problems: Vec<PolicyProblem>,
 }
 
-/// The position of a problem in a policy.
+/// A problem in a policy, and its position.
 #[derive(Debug, Deserialize)]
-struct Place {
+struct PolicyProblem {
     line: usize,
     column: usize,
     message: String,
@@ -28,6 +28,11 @@ impl Refusal {
     /// `None` if the text is not a problem document of our API.
     pub(super) fn read(text: &[u8]) -> Option<Refusal> {
         serde_json::from_slice(text).ok()
+    }
+
+    /// Whether there is nothing of that name.
+    pub(super) fn is_missing(&self) -> bool {
+        self.status == 404
     }
 
     /// The exit status for a refused command: a request that the gateway could not parse counts as
@@ -40,7 +45,7 @@ impl Refusal {
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.detail)?;
-        for Place { line, column, message } in &self.problems {
+        for PolicyProblem { line, column, message } in &self.problems {
             write!(f, "\n  {line}:{column}: {message}")?;
         }
         match &self.hint {

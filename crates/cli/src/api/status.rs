@@ -34,10 +34,14 @@ impl Gateway {
 
 fn warning(problems: &[FileProblem]) -> String {
     let mut text = String::new();
-    if !problems.is_empty() {
+    // Policies that are not in force because of what they extend are no file of the configuration.
+    if problems.iter().any(|problem| !problem.file.starts_with("policy `")) {
         text = format!(
             "{HELD}warning{HELD:#}: the last config reload failed; the previous configuration is active\n"
         );
+    }
+    if text.is_empty() && !problems.is_empty() {
+        text = format!("{HELD}warning{HELD:#}: a policy cannot be in force\n");
     }
     for FileProblem { file, line, column, message, hint } in problems {
         let (file, message) = (visible(file), visible(message));

@@ -7,16 +7,18 @@ use clap::Args;
 use http::{HeaderMap, HeaderValue, header};
 use sluice_config::{Environment, Overrides};
 use sluice_http::{HttpUpstream, address::Reach};
+use sluice_policy::file::check::nearest;
 use sluice_upstream::{
     Upstream,
     client::{Client, ClientError, Declares},
 };
 use sluice_wire::{
     edit::quote,
-    json::{Bounds, Document, Value},
+    json::{Bounds, Document, LoneSurrogates, Value},
 };
 
 use crate::{
+    api::server_names,
     data::{DataDirectory, agents_url},
     input,
     output::{BAD, Done, print, remark, visible},
@@ -49,13 +51,31 @@ impl Call {
         if arguments.root().members().is_none() {
             bail!("`--args` must be a JSON object, such as '{{\"id\": 1}}'");
         }
-        let overrides = Overrides { data, ..Overrides::default() };
+        let overrides = Overrides { data: data.clone(), ..Overrides::default() };
         let directory = sluice_config::data_directory(&overrides, &environment)?;
         let url = format!("{}/mcp/{}", agents_url(&directory)?, self.server);
-        let token = self.token(&directory, &environment)?;
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        let answer = runtime.block_on(call(&url, &token, &self.tool, &arguments))?;
+        let answer = self.token(&directory, &environment).and_then(|token| {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+            runtime.block_on(call(&url, &token, &self.tool, &arguments))
+        });
+        // A misspelt server is the likelier reason, whatever else is wrong with the call.
+        let answer = answer.map_err(|error| self.unknown_server(data).unwrap_or(error))?;
         self.show(&answer)
+    }
+
+    /// The error for a server that the gateway does not have.
+    fn unknown_server(&self, data: Option<PathBuf>) -> Option<anyhow::Error> {
+        let names = server_names(data)?;
+        if names.contains(&self.server) {
+            return None;
+        }
+        let hint = match nearest(&self.server, names.iter().map(String::as_str)) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => "`sluice server list` shows what is behind this gateway".into(),
+        };
+        let names = if names.is_empty() { "none".into() } else { names.join(", ") };
+        let server = visible(&self.server);
+        Some(anyhow!("there is no server `{server}`; servers: {names}\nhint: {hint}"))
     }
 
     fn token(
@@ -146,6 +166,7 @@ async fn call(
         number: LONGEST_ANSWER,
         nodes: 1 << 22,
         members: 1 << 22,
+        lone_surrogates: LoneSurrogates::Replace,
         ..Bounds::default()
     };
     let client = Client::introduce(&upstream, &headers, bounds, Declares::Nothing).await;

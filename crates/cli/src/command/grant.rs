@@ -1,12 +1,15 @@
 //! `sluice grant`: manages the grants of a running gateway.
 
+mod edit;
 mod issued;
+mod show;
 
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use serde::Deserialize;
 use serde_json::{Value, json};
+use sluice_policy::file::check::nearest;
 use sluice_store::Name;
 
 use crate::{
@@ -20,8 +23,12 @@ pub(crate) enum GrantCommand {
     Create(Create),
     /// List the grants
     List(ListGrants),
+    /// Show one grant
+    Show(OneGrant),
+    /// Change the label, servers, policy, principal or expiry of a grant; its token stays the same
+    Edit(edit::EditGrant),
     /// Replace a grant's token
-    Rotate(OneGrant),
+    Rotate(Rotate),
     /// Revoke a grant permanently
     Revoke(OneGrant),
 }
@@ -37,15 +44,39 @@ pub(crate) struct Create {
     /// The policy's name, which is looked up on each server
     #[arg(long, value_name = "NAME", value_parser = Name::new)]
     policy: Name,
+    /// Create it even if a server does not have the policy yet, and denies everything until then
+    #[arg(long)]
+    allow_missing: bool,
     /// When it expires: after a duration such as 30d, or at a time such as 2027-01-31T12:00:00Z
     #[arg(long, value_name = "WHEN")]
     expires: Option<String>,
     /// The person or agent that it belongs to
     #[arg(long, value_name = "WHO")]
     principal: Option<String>,
+    #[command(flatten)]
+    shown: Shown,
+}
+
+/// What is printed of a new token.
+#[derive(Debug, Args)]
+struct Shown {
+    /// Print the token in the configuration for clients, too
+    #[arg(long, conflicts_with = "json")]
+    show_config: bool,
     /// Print the grant with its token as JSON
     #[arg(long)]
     json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Rotate {
+    /// The grant's id or label
+    id: String,
+    /// How long the old token still works, such as 10m; without this it stops at once
+    #[arg(long, value_name = "SPAN")]
+    overlap: Option<String>,
+    #[command(flatten)]
+    shown: Shown,
 }
 
 #[derive(Debug, Args)]
@@ -57,7 +88,7 @@ pub(crate) struct ListGrants {
 
 #[derive(Debug, Args)]
 pub(crate) struct OneGrant {
-    /// The grant's id
+    /// The grant's id or label
     id: String,
     /// Print the answer as JSON
     #[arg(long)]
@@ -73,7 +104,10 @@ struct Grant {
     policy: String,
     principal: Option<String>,
     state: String,
+    created_at: String,
+    created_by: Option<String>,
     expires_at: Option<String>,
+    last_used: Option<String>,
 }
 
 pub(crate) fn run(command: GrantCommand, data: Option<PathBuf>) -> anyhow::Result<Done> {
@@ -82,13 +116,22 @@ pub(crate) fn run(command: GrantCommand, data: Option<PathBuf>) -> anyhow::Resul
         GrantCommand::List(ListGrants { json }) => {
             with_gateway(data, |gateway| list(gateway, json))
         }
-        GrantCommand::Rotate(one) => with_gateway(data, |gateway| rotate(gateway, &one)),
+        GrantCommand::Show(one) => with_gateway(data, |gateway| show::run(gateway, &one)),
+        GrantCommand::Edit(edit) => with_gateway(data, |gateway| edit.run(gateway)),
+        GrantCommand::Rotate(rotate) => with_gateway(data, |gateway| rotate.run(gateway)),
         GrantCommand::Revoke(one) => with_gateway(data, |gateway| revoke(gateway, &one)),
     }
 }
 
 impl Create {
     fn run(&self, gateway: &Gateway) -> anyhow::Result<Done> {
+        let lacking = self.servers_without_policy(gateway)?;
+        if let Some(first) = lacking.first()
+            && !self.allow_missing
+        {
+            remark(&self.refusal(first))?;
+            return Ok(Done::WithProblems);
+        }
         let servers: Vec<_> = self.servers.iter().map(Name::as_str).collect();
         let new = json!({
             "servers": servers,
@@ -98,27 +141,49 @@ impl Create {
             "expires": self.expires,
         });
         let created = gateway.ask(Question::post(&["grants"]).json(&new))?;
-        if !self.json {
-            self.warn_of_missing_policies(gateway)?;
+        for Lacking { server, .. } in lacking.iter().filter(|_| !self.shown.json) {
+            let policy = &self.policy;
+            remark(&format!(
+                "{HELD}warning{HELD:#}: server `{server}` has no policy `{policy}` and will deny everything\nhint: sluice policy put {server} {policy} FILE\n"
+            ))?;
         }
-        issued::show(gateway, &created, self.json)
+        issued::show(gateway, &created, &self.shown)
     }
 
-    /// Warns about servers that lack the policy: they deny every call, which is rarely intended.
-    fn warn_of_missing_policies(&self, gateway: &Gateway) -> anyhow::Result<()> {
+    /// The servers that would deny every call of the grant.
+    fn servers_without_policy(&self, gateway: &Gateway) -> anyhow::Result<Vec<Lacking<'_>>> {
+        let mut lacking = Vec::new();
         for server in &self.servers {
             let answer = gateway.ask(Question::get(&["servers", server.as_str(), "policies"]))?;
-            let policies = answer.get("policies").and_then(Value::as_array);
-            let mut names = policies.into_iter().flatten().filter_map(|one| one.get("name"));
-            if !names.any(|name| name.as_str() == Some(self.policy.as_str())) {
-                let policy = &self.policy;
-                remark(&format!(
-                    "{HELD}warning{HELD:#}: server `{server}` has no policy `{policy}` and will deny everything\nhint: sluice policy put {server} {policy} FILE\n"
-                ))?;
+            let policies = answer.get("policies").and_then(Value::as_array).into_iter().flatten();
+            let names = policies.filter_map(|one| one.get("name")?.as_str().map(str::to_owned));
+            let policies: Vec<_> = names.collect();
+            if !policies.iter().any(|name| name == self.policy.as_str()) {
+                lacking.push(Lacking { server, policies });
             }
         }
-        Ok(())
+        Ok(lacking)
     }
+
+    fn refusal(&self, Lacking { server, policies }: &Lacking<'_>) -> String {
+        let policy = &self.policy;
+        let known = policies.iter().map(String::as_str);
+        let meant = match nearest(policy.as_str(), known) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None if policies.is_empty() => format!("server `{server}` has no policies"),
+            None => format!("its policies: {}", policies.join(", ")),
+        };
+        format!(
+            "{BAD}error{BAD:#}: server `{server}` has no policy `{policy}`, so it would deny every call\nhint: {meant}\nhint: `sluice policy put {server} {policy} FILE` adds it; `--allow-missing` creates the grant first\n"
+        )
+    }
+}
+
+/// A server without the policy of a grant.
+struct Lacking<'g> {
+    server: &'g Name,
+    /// The names of the policies that it has.
+    policies: Vec<String>,
 }
 
 fn list(gateway: &Gateway, json: bool) -> anyhow::Result<Done> {
@@ -159,15 +224,32 @@ fn draw(grants: &[Grant]) -> String {
                 Cell::maybe(grant.principal.as_deref()),
                 Cell::with_style(&grant.state, style),
                 Cell::maybe(grant.expires_at.as_deref()),
+                Cell::new(grant.last_used.as_deref().unwrap_or("never")),
+                Cell::maybe(grant.created_by.as_deref()),
             ]
         })
         .collect();
-    table(["ID", "LABEL", "SERVERS", "POLICY", "PRINCIPAL", "STATE", "EXPIRES"], &rows)
+    let head = [
+        "ID",
+        "LABEL",
+        "SERVERS",
+        "POLICY",
+        "PRINCIPAL",
+        "STATE",
+        "EXPIRES",
+        "LAST USED",
+        "CREATED BY",
+    ];
+    table(head, &rows)
 }
 
-fn rotate(gateway: &Gateway, one: &OneGrant) -> anyhow::Result<Done> {
-    let rotated = gateway.ask(Question::post(&["grants", &one.id, "rotate"]))?;
-    issued::show(gateway, &rotated, one.json)
+impl Rotate {
+    fn run(&self, gateway: &Gateway) -> anyhow::Result<Done> {
+        let query: Vec<_> = self.overlap.iter().map(|span| ("overlap", span.clone())).collect();
+        let path = ["grants", &self.id, "rotate"];
+        let rotated = gateway.ask(Question { query: &query, ..Question::post(&path) })?;
+        issued::show(gateway, &rotated, &self.shown)
+    }
 }
 
 fn revoke(gateway: &Gateway, one: &OneGrant) -> anyhow::Result<Done> {
@@ -193,13 +275,16 @@ mod tests {
             policy: "dev".into(),
             principal: None,
             state: "valid".into(),
+            created_at: "2027-01-31T12:00:00.000Z".into(),
+            created_by: Some("admin".into()),
             expires_at: None,
+            last_used: None,
         };
         let plain = anstream::adapter::strip_str(&draw(&[grant])).to_string();
         assert_eq!(
             plain,
-            "ID      LABEL   SERVERS  POLICY  PRINCIPAL  STATE  EXPIRES\n\
-             01ARZ3  laptop  a,b      dev     -          valid  -\n"
+            "ID      LABEL   SERVERS  POLICY  PRINCIPAL  STATE  EXPIRES  LAST USED  CREATED BY\n\
+             01ARZ3  laptop  a,b      dev     -          valid  -        never      admin\n"
         );
     }
 }

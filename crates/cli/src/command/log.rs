@@ -1,38 +1,47 @@
 //! `sluice log`: the audit log of a running gateway, or of a data directory on which
 //! none runs.
 
+mod calls;
 mod export;
+mod heads;
 mod line;
 mod verify;
 
 use std::{path::PathBuf, time::Duration};
 
-use clap::{Args, Subcommand};
+use anyhow::Context as _;
+use clap::{Args, Subcommand, builder::PossibleValuesParser};
 use serde_json::{Value, json};
+use sluice_store::{Kind, Outcome};
 
-use self::line::Lines;
+use self::{calls::Calls, line::Lines};
 use crate::{
     api::{Gateway, Question, with_log},
-    output::{Done, print, print_json, print_json_text, print_part},
+    output::{Done, print, print_json, print_json_text, print_part, remark, visible},
 };
 
 /// The interval between polls for new records.
 const PAUSE: Duration = Duration::from_millis(500);
 /// Records per page of the API.
 const PAGE: usize = 1_000;
+/// Requests that one question to the API names.
+const REQUESTS: usize = 100;
 
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct Log {
     #[command(flatten)]
     filters: Filters,
-    /// How many of the newest records
+    /// How many of the newest calls or records
     #[arg(long, value_name = "N", default_value_t = 50)]
     limit: usize,
-    /// Keep printing new records
+    /// Keep printing new calls
     #[arg(long, short)]
     follow: bool,
-    /// Print {"records"} as JSON; with `--follow`, one record per line
+    /// Show every record, not one row a call; `--kind` does so too
+    #[arg(long)]
+    records: bool,
+    /// Print {"records"} as JSON; with `--follow`, one per line
     #[arg(long)]
     json: bool,
     #[command(subcommand)]
@@ -41,7 +50,7 @@ pub(crate) struct Log {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Check that no record of the log was changed or removed
+    /// Check that no record of the log was changed or removed, and print where it ends
     Verify(verify::Verify),
     /// Write the log to standard output, oldest first
     Export(Box<export::ExportLog>),
@@ -65,11 +74,20 @@ struct Filters {
     /// Only records of this tool
     #[arg(long, value_name = "NAME")]
     tool: Option<String>,
-    /// Only records with this outcome: allow, deny, hide, hold, `shadow_deny` or error
-    #[arg(long)]
+    /// Only records with this rule, such as `(hidden)`
+    #[arg(long, value_name = "RULE")]
+    rule: Option<String>,
+    /// Only records of this principal
+    #[arg(long, value_name = "WHO")]
+    principal: Option<String>,
+    /// Only records of this session
+    #[arg(long, value_name = "ID")]
+    session: Option<String>,
+    /// Only calls that were decided so, or ended so
+    #[arg(long, value_parser = PossibleValuesParser::new(Outcome::ALL.map(Outcome::as_str)))]
     outcome: Option<String>,
-    /// Only records of this kind: decision, outcome, auth, approval, admin or drift
-    #[arg(long)]
+    /// Only records of this kind
+    #[arg(long, value_parser = PossibleValuesParser::new(Kind::ALL.map(Kind::as_str)))]
     kind: Option<String>,
     /// Only records of this request
     #[arg(long, value_name = "ID")]
@@ -77,6 +95,18 @@ struct Filters {
 }
 
 impl Filters {
+    /// Says which names of the filters nothing has; records may be older than that.
+    fn explain_none(&self, gateway: &Gateway) -> anyhow::Result<()> {
+        for (path, name) in [("servers", &self.server), ("grants", &self.grant)] {
+            let Some(name) = name else { continue };
+            if let Some(missing) = gateway.find_missing(&[path, name]) {
+                let lines: Vec<_> = missing.lines().map(visible).collect();
+                remark(&format!("note: {}\n", lines.join("\n")))?;
+            }
+        }
+        Ok(())
+    }
+
     fn query(&self) -> Vec<(&'static str, String)> {
         let asked = [
             ("since", &self.since),
@@ -84,6 +114,9 @@ impl Filters {
             ("server", &self.server),
             ("grant", &self.grant),
             ("tool", &self.tool),
+            ("rule", &self.rule),
+            ("principal", &self.principal),
+            ("session", &self.session),
             ("outcome", &self.outcome),
             ("kind", &self.kind),
             ("request", &self.request),
@@ -92,10 +125,10 @@ impl Filters {
     }
 }
 
-/// Records, oldest first, and the cursor of the newest.
+/// Rows, oldest first, and the cursor from which to follow the log.
 struct Newest {
-    records: Vec<Value>,
-    place: String,
+    rows: Vec<Value>,
+    cursor: String,
 }
 
 impl Log {
@@ -108,69 +141,137 @@ impl Log {
         })
     }
 
+    /// Whether decision and outcome of a call are shown as one.
+    fn joins(&self) -> bool {
+        !self.records && self.filters.kind.is_none()
+    }
+
     fn show(&self, gateway: &Gateway) -> anyhow::Result<Done> {
-        let Newest { records, .. } = self.newest(gateway)?;
+        let Newest { rows, .. } = self.newest(gateway)?;
         if self.json {
-            print_json(&json!({ "records": records }))?;
-        } else if records.is_empty() {
+            print_json(&json!({ "records": rows }))?;
+        } else if rows.is_empty() {
             print("no such records\n")?;
+            self.filters.explain_none(gateway)?;
         } else {
-            print(&Lines::new().draw(&records))?;
+            print(&Lines::new(self.joins()).draw(&rows))?;
         }
         Ok(Done::Well)
     }
 
     /// Prints the existing records, then new ones, until nobody reads the output any more.
     fn follow(&self, gateway: &Gateway) -> anyhow::Result<Done> {
-        let mut lines = Lines::new();
-        let Newest { records, mut place } = self.newest(gateway)?;
-        let mut is_read = self.print_some(&mut lines, &records)?;
+        let mut lines = Lines::new(self.joins());
+        let Newest { rows, mut cursor } = self.newest(gateway)?;
+        let mut is_read = self.print_some(&mut lines, &rows)?;
+        let mut unanswered = Vec::new();
         while is_read {
             let mut query = self.filters.query();
-            query.push(("after", place.clone()));
+            query.push(("after", cursor.clone()));
             let mut answer =
                 gateway.ask(Question { query: &query, ..Question::get(&["audit"]) })?;
             let records = take_records(&mut answer);
-            place = newest(&answer).unwrap_or(place);
-            is_read = self.print_some(&mut lines, &records)?;
-            if records.is_empty() {
+            cursor = newest(&answer).unwrap_or(cursor);
+            let is_idle = records.is_empty();
+            let rows =
+                if self.joins() { join_new(gateway, &mut unanswered, records)? } else { records };
+            is_read = self.print_some(&mut lines, &rows)?;
+            if is_idle {
                 gateway.pause(PAUSE);
             }
         }
         Ok(Done::Well)
     }
 
-    fn print_some(&self, lines: &mut Lines, records: &[Value]) -> anyhow::Result<bool> {
+    fn print_some(&self, lines: &mut Lines, rows: &[Value]) -> anyhow::Result<bool> {
         if self.json {
-            let lines: Vec<_> = records.iter().map(|record| record.to_string() + "\n").collect();
+            let lines: Vec<_> = rows.iter().map(|row| row.to_string() + "\n").collect();
             return Ok(print_json_text(&lines.concat())?);
         }
-        Ok(print_part(&lines.draw(records))?)
+        Ok(print_part(&lines.draw(rows))?)
     }
 
-    /// Fetches the newest records, page by page.
+    /// Fetches the newest records, page by page. At least one page is read, for its cursor.
     fn newest(&self, gateway: &Gateway) -> anyhow::Result<Newest> {
-        let mut records = Vec::new();
-        let mut place = None;
-        let mut cursor: Option<String> = None;
-        while records.len() < self.limit {
+        let (mut calls, mut records) = (Calls::default(), Vec::new());
+        let mut start = None;
+        let mut next: Option<String> = None;
+        loop {
+            let left = self.limit.saturating_sub(records.len() + calls.len());
+            // A call has two records.
+            let left = if self.joins() { left.saturating_mul(2) } else { left };
             let mut query = self.filters.query();
-            query.push(("limit", (self.limit - records.len()).min(PAGE).to_string()));
-            query.extend(cursor.map(|cursor| ("cursor", cursor)));
+            query.push(("limit", left.clamp(1, PAGE).to_string()));
+            query.extend(next.map(|next| ("cursor", next)));
             let mut answer =
                 gateway.ask(Question { query: &query, ..Question::get(&["audit"]) })?;
-            records.extend(take_records(&mut answer));
+            for record in take_records(&mut answer) {
+                if self.joins() { calls.add(record) } else { records.push(record) }
+            }
             // The first page holds the newest record.
-            place = place.or_else(|| newest(&answer));
-            cursor = answer.get("next").and_then(Value::as_str).map(str::to_owned);
-            if cursor.is_none() {
+            start = start.or_else(|| newest(&answer));
+            next = answer.get("next").and_then(Value::as_str).map(str::to_owned);
+            if next.is_none() || records.len() + calls.len() >= self.limit {
                 break;
             }
         }
+        if self.joins() {
+            complete(gateway, &mut calls)?;
+            records = calls.into_rows();
+            records.reverse();
+        }
+        records.truncate(self.limit);
         records.reverse();
-        // If no record matches, following starts at the beginning of the log.
-        Ok(Newest { records, place: place.unwrap_or_else(|| "0".to_owned()) })
+        let cursor = start.context("the gateway's answer has no cursor `newest`")?;
+        Ok(Newest { rows: records, cursor })
     }
+}
+
+/// Joins new records into rows. Decisions without an outcome wait once for the next records.
+fn join_new(
+    gateway: &Gateway,
+    unanswered: &mut Vec<Value>,
+    records: Vec<Value>,
+) -> anyhow::Result<Vec<Value>> {
+    let mut waited = Calls::default();
+    let mut new = Calls::default();
+    unanswered.drain(..).for_each(|decision| waited.add(decision));
+    for record in records {
+        if waited.has(&record) { waited.add(record) } else { new.add(record) }
+    }
+    *unanswered = new.take_unanswered();
+    complete(gateway, &mut waited)?;
+    complete(gateway, &mut new)?;
+    let mut rows = waited.into_rows();
+    rows.extend(new.into_rows());
+    Ok(rows)
+}
+
+/// Fetches what is missing of calls because the filters leave it out.
+fn complete(gateway: &Gateway, calls: &mut Calls) -> anyhow::Result<()> {
+    for kind in [Kind::Decision, Kind::Outcome] {
+        for requests in calls.incomplete(kind).chunks(REQUESTS) {
+            let mut next = None;
+            loop {
+                let mut query = vec![
+                    ("request", requests.join(",")),
+                    ("kind", kind.as_str().to_owned()),
+                    ("limit", PAGE.to_string()),
+                ];
+                query.extend(next.map(|next| ("cursor", next)));
+                let mut answer =
+                    gateway.ask(Question { query: &query, ..Question::get(&["audit"]) })?;
+                for record in take_records(&mut answer) {
+                    calls.complete(record);
+                }
+                next = answer.get("next").and_then(Value::as_str).map(str::to_owned);
+                if next.is_none() {
+                    break;
+                }
+            }
+        }
+    }
+    Ok(())
 }
 
 /// The records of an answer.

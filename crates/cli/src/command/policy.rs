@@ -1,11 +1,15 @@
 //! `sluice policy`: checks, tests, explains, compares and activates policies.
 
+mod bases;
 mod check;
 mod diff;
 mod explain;
+mod history;
 mod import;
 mod list;
 mod put;
+mod remove;
+mod rollback;
 mod show;
 mod suggest;
 mod test;
@@ -14,6 +18,7 @@ use std::path::PathBuf;
 
 use clap::Subcommand;
 
+use self::bases::ServerPolicies;
 use crate::output::{BAD, Done, count_noun, print, print_json, problem, remark, visible};
 use sluice_config::Source;
 use sluice_policy::{Policy, Problem};
@@ -38,21 +43,30 @@ pub(crate) enum PolicyCommand {
     List(list::List),
     /// Print an active policy
     Show(show::ShowPolicy),
+    /// List the versions of a policy, the newest first
+    History(history::History),
+    /// Activate an earlier version of a policy
+    Rollback(rollback::Rollback),
+    /// Deactivate a policy; its versions are kept
+    Remove(remove::RemovePolicy),
     /// Print the JSON Schema of policies, for editors
     Schema,
 }
 
 pub(crate) fn run(command: PolicyCommand, data: Option<PathBuf>) -> anyhow::Result<Done> {
     match command {
-        PolicyCommand::Check(check) => check.run(),
-        PolicyCommand::Test(test) => test.run(),
-        PolicyCommand::Explain(explain) => explain.run(),
+        PolicyCommand::Check(check) => check.run(data),
+        PolicyCommand::Test(test) => test.run(data),
+        PolicyCommand::Explain(explain) => explain.run(data),
         PolicyCommand::Import(import) => import.run(),
-        PolicyCommand::Diff(diff) => diff.run(),
+        PolicyCommand::Diff(diff) => diff.run(data),
         PolicyCommand::Suggest(suggest) => suggest.run(data),
         PolicyCommand::Put(put) => put.run(data),
         PolicyCommand::List(list) => list.run(data),
         PolicyCommand::Show(show) => show.run(data),
+        PolicyCommand::History(history) => history.run(data),
+        PolicyCommand::Rollback(rollback) => rollback.run(data),
+        PolicyCommand::Remove(remove) => remove.run(data),
         PolicyCommand::Schema => {
             print_json(&sluice_policy::file::json_schema())?;
             Ok(Done::Well)
@@ -61,8 +75,12 @@ pub(crate) fn run(command: PolicyCommand, data: Option<PathBuf>) -> anyhow::Resu
 }
 
 /// Compiles a policy for a command, and prints its problems if it has any.
-fn load_policy(source: &Source, json: bool) -> anyhow::Result<Option<Policy>> {
-    match source.policy() {
+fn load_policy(
+    source: &Source,
+    among: Option<&ServerPolicies>,
+    json: bool,
+) -> anyhow::Result<Option<Policy>> {
+    match bases::compile(source, among) {
         Ok(policy) => Ok(Some(policy)),
         Err(problems) => show_problems(source, &problems, json).map(|_| None),
     }
@@ -71,7 +89,7 @@ fn load_policy(source: &Source, json: bool) -> anyhow::Result<Option<Policy>> {
 /// Prints the problems that stop a command; with `--json`, in the format of `check --json`.
 fn show_problems(source: &Source, problems: &[Problem], json: bool) -> anyhow::Result<Done> {
     if json {
-        print_json(&check::CheckReport { ok: false, problems })?;
+        print_json(&check::CheckReport { ok: false, problems, warnings: &[] })?;
     } else {
         remark(&draw(source, problems))?;
     }

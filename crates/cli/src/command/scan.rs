@@ -9,7 +9,7 @@ use super::server::headers;
 use crate::{
     logging::{self, LogFormat},
     output::{Done, Screen, print, print_bytes, print_json, print_json_text, remark},
-    scan::{self, Hold, Manner, Target},
+    scan::{self, Manner, NextSteps, Target},
     wrap::Place,
 };
 use sluice_config::Environment;
@@ -84,16 +84,16 @@ impl ScanCommand {
     }
 
     fn show(&self, scan: &Scan, place: &Place, environment: &Environment) -> anyhow::Result<Done> {
-        let hold = Hold::of(place, &self.headers);
+        let next_steps = NextSteps::of(place, &self.headers);
         let format = if self.json { Format::Json } else { self.format };
         match format {
             Format::Table => {
                 let manner = Manner { screen: Screen::of(environment), all: self.all };
-                print(&scan::page(scan, &hold, manner))?;
+                print(&scan::page(scan, &next_steps, manner))?;
             }
             Format::Json => print_json(&scan::json(scan)?)?,
             Format::Markdown => {
-                print_bytes(scan::markdown(scan, &hold).as_bytes())?;
+                print_bytes(scan::markdown(scan, &next_steps).as_bytes())?;
             }
             Format::Policy => {
                 let suggested = scan.policy();

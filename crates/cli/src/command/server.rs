@@ -2,6 +2,7 @@
 
 mod add;
 mod command;
+mod edit;
 mod show;
 
 pub(super) use add::headers;
@@ -25,9 +26,11 @@ pub(crate) enum ServerCommand {
     /// Show one server
     Show(OneServer),
     /// List a server's tools
-    Tools(OneServer),
+    Tools(show::ServerTools),
     /// Add a server
     Add(add::Add),
+    /// Change a server that was added with `server add`; its policies stay attached
+    Edit(edit::EditServer),
     /// Reload a server's list of tools
     Refresh(OneServer),
     /// Remove a server and its policies
@@ -83,11 +86,12 @@ impl Server {
 pub(crate) fn run(command: ServerCommand, data: Option<PathBuf>) -> anyhow::Result<Done> {
     match command {
         ServerCommand::Add(add) => add.run(data),
+        ServerCommand::Edit(edit) => edit.run(data),
         ServerCommand::List(ListServers { json }) => {
             with_gateway(data, |gateway| list(gateway, json))
         }
         ServerCommand::Show(one) => with_gateway(data, |gateway| show::show(gateway, &one)),
-        ServerCommand::Tools(one) => with_gateway(data, |gateway| show::tools(gateway, &one)),
+        ServerCommand::Tools(tools) => with_gateway(data, |gateway| show::tools(gateway, &tools)),
         ServerCommand::Refresh(one) => with_gateway(data, |gateway| show::refresh(gateway, &one)),
         ServerCommand::Remove(one) => match command::added_file(data.clone(), &one.name) {
             Some(file) => command::remove(&file, data, &one),

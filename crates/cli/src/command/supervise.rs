@@ -3,7 +3,7 @@
 //!
 //! The command reads the gateway's pipe itself; the supervisor only watches it.
 
-mod left;
+mod orphans;
 
 use std::{
     ffi::OsString,
@@ -49,7 +49,7 @@ impl Supervise {
         let Some((program, arguments)) = self.command.split_first() else {
             return Ok(Done::Misused);
         };
-        left::adopt();
+        orphans::adopt();
         // With its own process group, the command can be stopped together with its child processes.
         let spawned = Command::new(program).args(arguments).process_group(0).spawn();
         let mut child = match spawned {
@@ -72,7 +72,7 @@ impl Supervise {
         }
         // The pid cannot be reused until it is waited for below.
         signal(group, Signal::KILL);
-        left::end();
+        orphans::end();
         Ok(Done::As(code(child.wait()?)))
     }
 }
@@ -102,7 +102,7 @@ fn watch_child(group: Pid, sender: Sender<Event>) {
         // There may be other children too, which the system has reparented to this process.
         while let Ok(_) | Err(rustix::io::Errno::INTR) = waitid(WaitId::All, options) {
             match waitid(WaitId::Pid(group), now) {
-                Ok(None) => left::reap(group),
+                Ok(None) => orphans::reap(group),
                 Ok(Some(_)) | Err(_) => break,
             }
         }

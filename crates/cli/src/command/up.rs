@@ -20,6 +20,9 @@ pub(crate) struct Up {
     /// Add a demo server (notes and a ledger) with a policy and a grant, all named `demo`
     #[arg(long)]
     demo: bool,
+    /// Start although records that were written are missing; the loss is recorded in the log
+    #[arg(long)]
+    accept_loss: bool,
     /// Format of log lines
     #[arg(long, value_name = "FORMAT", value_enum, default_value_t = LogFormat::Text)]
     log: LogFormat,
@@ -52,6 +55,7 @@ impl Up {
             overrides,
             environment,
             demo: self.demo,
+            accept_loss: self.accept_loss,
         }))?;
         Ok(Done::Well)
     }

@@ -94,7 +94,7 @@ fn address(given: &str, environment: &Environment) -> anyhow::Result<String> {
         .map_err(|message| anyhow!("`--url`: {message}"))?;
     if url.expose() != given && HttpUpstream::new(url.expose(), Reach::default()).is_err() {
         bail!(
-            "what `{given}` names is no URL of a server: it must be `http://` or `https://`, a host and a path"
+            "what `{given}` names is not the URL of a server: it must be `http://` or `https://`, a host and a path"
         );
     }
     Ok(url.expose().to_owned())

@@ -12,6 +12,7 @@ use sluice_policy::Timestamp;
 use sluice_store::Secret;
 
 use super::{DataDirectory, DataError, secret};
+use crate::up::Addresses;
 use sluice_config::{Environment, private};
 
 const NAME: &str = "run.json";
@@ -27,6 +28,9 @@ pub(super) struct Run {
     /// Whether agents connect by TLS.
     #[serde(default)]
     tls: bool,
+    /// The agents' URL as clients on other machines use it.
+    #[serde(default)]
+    agents_url: Option<String>,
     version: String,
     started_at: String,
 }
@@ -41,18 +45,17 @@ impl DataDirectory {
     /// Writes the addresses that this process listens on, with the actual port if it was 0.
     pub(crate) fn announce(
         &self,
-        listen: SocketAddr,
-        admin: SocketAddr,
-        tls: bool,
+        addresses: &Addresses,
         at: Timestamp,
     ) -> Result<RunFile, DataError> {
         let path = self.path.join(NAME);
         let moment = jiff::Timestamp::from_millisecond(at.as_millis()).unwrap_or_default();
         let run = Run {
             pid: std::process::id(),
-            listen,
-            admin,
-            tls,
+            listen: addresses.listen,
+            admin: addresses.admin,
+            tls: addresses.is_tls,
+            agents_url: Some(addresses.agents_url.clone()),
             version: env!("CARGO_PKG_VERSION").into(),
             started_at: moment.to_string(),
         };
@@ -90,8 +93,10 @@ pub(crate) struct Running {
 pub(crate) enum FindError {
     #[error("no gateway is running on data directory `{}`\nhint: start one with `sluice up`", .0.display())]
     NotRunning(PathBuf),
+    #[error("data directory `{}` does not exist, so no gateway is running on it\nhint: start one with `sluice up`, or name another directory with `--data`", .0.display())]
+    NoDirectory(PathBuf),
     #[error(
-        "`SLUICE_URL` is set and `SLUICE_TOKEN` is not\nhint: set both, or neither for the gateway on this machine"
+        "`SLUICE_URL` is set, but `SLUICE_TOKEN` holds no admin token\nhint: set both, or neither for the gateway on this machine; tokens that begin with `sg_` are tokens of grants"
     )]
     NoToken,
     #[error("`{0}` must be visible ASCII characters without spaces")]
@@ -104,7 +109,9 @@ impl Running {
     /// Finds the gateway that `SLUICE_URL` and `SLUICE_TOKEN` name, else the one on this data
     /// directory. The directory's token is sent only to the address in its own `run.json`.
     pub(crate) fn find(directory: &Path, environment: &Environment) -> Result<Running, FindError> {
-        let token = variable("SLUICE_TOKEN", environment)?.map(Secret::new);
+        // A shell may hold a grant's token there, for the configuration of a client.
+        let token = variable("SLUICE_TOKEN", environment)?;
+        let token = token.filter(|token| !token.starts_with("sg_")).map(Secret::new);
         match (variable("SLUICE_URL", environment)?, token) {
             (Some(url), Some(token)) => {
                 Ok(Running { url: url.trim_end_matches('/').to_owned(), token })
@@ -129,7 +136,11 @@ fn local(
     environment: &Environment,
 ) -> Result<Running, FindError> {
     let not_running = || FindError::NotRunning(directory.to_owned());
+    check_exists(directory)?;
     let metadata = directory.metadata().map_err(|_| not_running())?;
+    if !metadata.is_dir() {
+        return Err(DataError::NoDirectory(directory.to_owned()).into());
+    }
     private::check_metadata(directory, &metadata, 0o700).map_err(DataError::from)?;
     let run = read(directory)?.filter(|run| is_alive(run.pid)).ok_or_else(not_running)?;
     let address = reachable(run.admin);
@@ -145,12 +156,26 @@ fn local(
     Ok(Running { url: format!("http://{address}"), token })
 }
 
+fn check_exists(directory: &Path) -> Result<(), FindError> {
+    match directory.try_exists() {
+        Ok(false) => Err(FindError::NoDirectory(directory.to_owned())),
+        _ => Ok(()),
+    }
+}
+
 /// The agents' URL of the gateway that runs on a data directory, without a path.
 pub(crate) fn agents_url(directory: &Path) -> Result<String, FindError> {
     let not_running = || FindError::NotRunning(directory.to_owned());
+    check_exists(directory)?;
     let run = read(directory)?.filter(|run| is_alive(run.pid)).ok_or_else(not_running)?;
     let scheme = if run.tls { "https" } else { "http" };
     Ok(format!("{scheme}://{}", reachable(run.listen)))
+}
+
+/// The agents' URL of the gateway that runs on a data directory, as clients on any machine use it.
+pub(crate) fn client_url(directory: &Path) -> Option<String> {
+    let run = read(directory).ok().flatten().filter(|run| is_alive(run.pid))?;
+    run.agents_url.or_else(|| agents_url(directory).ok())
 }
 
 /// The admin URL of the gateway on a data directory, or the default one if none runs.

@@ -10,7 +10,7 @@ use std::{
 use sluice_policy::Timestamp;
 
 use super::{DataDirectory, DataError, Running, running::FindError};
-use crate::scratch::Scratch;
+use crate::{scratch::Scratch, up::Addresses};
 use sluice_config::Environment;
 
 /// A folder with room for a data directory in it.
@@ -51,11 +51,11 @@ fn nothing() -> Environment {
 }
 
 #[test]
-fn what_is_made_is_private_and_stays() {
+fn created_files_are_private_and_kept() {
     let folder = Folder::new();
     let data = folder.open();
     let token = data.admin_token(&nothing()).unwrap();
-    let (key, demo) = (data.master_key().unwrap(), data.demo_token().unwrap());
+    let (key, demo) = (*data.master_key().unwrap().as_bytes(), data.demo_token().unwrap());
     assert!(token.expose().starts_with("sga_") && token.expose().len() == 68);
     assert!(demo.expose().starts_with("sg_"));
     for (name, wanted) in [
@@ -69,18 +69,24 @@ fn what_is_made_is_private_and_stays() {
     }
     let again = folder.open();
     assert_eq!(again.admin_token(&nothing()).unwrap(), token);
-    assert_eq!(again.master_key().unwrap(), key);
+    assert_eq!(*again.master_key().unwrap().as_bytes(), key);
     assert_eq!(again.demo_token().unwrap(), demo);
-    assert_ne!(Folder::new().open().master_key().unwrap(), key);
+    assert_ne!(*Folder::new().open().master_key().unwrap().as_bytes(), key);
 }
 
 #[test]
 fn the_environment_replaces_the_admin_token() {
     let folder = Folder::new();
     let data = folder.open();
-    let environment = Environment::from([("SLUICE_ADMIN_TOKEN", "mine")]);
-    assert_eq!(data.admin_token(&environment).unwrap().expose(), "mine");
+    let mine = "a-token-of-mine-of-32-characters";
+    let environment = Environment::from([("SLUICE_ADMIN_TOKEN", mine)]);
+    assert_eq!(data.admin_token(&environment).unwrap().expose(), mine);
     assert!(!data.path().join("admin-token").exists());
+    let short = Environment::from([("SLUICE_ADMIN_TOKEN", "a-token-of-mine-of-31-character")]);
+    check(data.admin_token(&short), &["`SLUICE_ADMIN_TOKEN` is shorter than 32", "openssl rand"]);
+    std::fs::write(data.path().join("admin-token"), "short\n").unwrap();
+    loosen(&data.path().join("admin-token"), 0o600);
+    check(data.admin_token(&nothing()), &["admin-token` is shorter than 32", "openssl rand"]);
     let spaced = Environment::from([("SLUICE_ADMIN_TOKEN", "a b")]);
     assert!(matches!(data.admin_token(&spaced), Err(DataError::AdminToken)));
 }
@@ -121,20 +127,20 @@ fn a_place_that_cannot_be_written_is_named() {
 }
 
 #[test]
-fn what_is_no_directory_or_key_is_said_to_be_none() {
+fn an_invalid_directory_key_or_token_file_is_refused() {
     let folder = Folder::new();
     let file = folder.0.path().join("file");
     fs::write(&file, "").unwrap();
-    check(DataDirectory::open(&file), &["is no directory", "--data"]);
+    check(DataDirectory::open(&file), &["is not a directory", "--data"]);
     check(DataDirectory::open(&file.join("below")), &["cannot read `"]);
     let data = folder.open();
     data.master_key().unwrap();
     for wrong in ["", "0a0b\n", &"0A".repeat(32), "\u{fffd}"] {
         fs::write(data.path().join("keys/master"), wrong).unwrap();
-        check(data.master_key(), &["does not hold what belongs there"]);
+        check(data.master_key(), &["keys/master` is damaged", "hint: remove it, and a new one"]);
     }
     fs::create_dir(data.path().join("demo-token")).unwrap();
-    check(data.demo_token(), &["is no regular file"]);
+    check(data.demo_token(), &["is not a regular file"]);
 }
 
 #[test]
@@ -147,6 +153,10 @@ fn a_start_that_crashed_half_way_does_no_harm() {
     assert_eq!(mode(&data.path().join("demo-token")), 0o600);
 }
 
+fn addresses(listen: SocketAddr, admin: SocketAddr) -> Addresses {
+    Addresses::new(listen, admin, false, &[])
+}
+
 #[test]
 fn one_gateway_at_a_time() {
     let folder = Folder::new();
@@ -154,7 +164,7 @@ fn one_gateway_at_a_time() {
     let lock = data.lock().unwrap();
     check(data.lock(), &["another gateway uses data directory", "--data"]);
     let here: SocketAddr = ([127, 0, 0, 1], 1).into();
-    let run = data.announce(here, here, false, Timestamp::from_millis(0)).unwrap();
+    let run = data.announce(&addresses(here, here), Timestamp::from_millis(0)).unwrap();
     check(data.lock(), &[&format!("another gateway (process {}) uses", std::process::id())]);
     drop((lock, run));
     data.lock().unwrap();
@@ -172,8 +182,8 @@ fn a_running_gateway_is_found_and_a_stopped_one_is_not() {
 
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let admin = listener.local_addr().unwrap();
-    let at = Timestamp::from_millis(1_000);
-    let run = data.announce(([127, 0, 0, 1], 1).into(), admin, false, at).unwrap();
+    let start = Timestamp::from_millis(1_000);
+    let run = data.announce(&addresses(([127, 0, 0, 1], 1).into(), admin), start).unwrap();
     let text = fs::read_to_string(data.path().join("run.json")).unwrap();
     let written: serde_json::Value = serde_json::from_str(&text).unwrap();
     assert_eq!(written["started_at"], "1970-01-01T00:00:01Z");
@@ -183,6 +193,8 @@ fn a_running_gateway_is_found_and_a_stopped_one_is_not() {
     assert_eq!((found.url, found.token), (format!("http://{admin}"), token));
     let given = Environment::from([("SLUICE_TOKEN", "other")]);
     assert_eq!(Running::find(data.path(), &given).unwrap().token.expose(), "other");
+    let of_a_grant = Environment::from([("SLUICE_TOKEN", "sg_0123")]);
+    assert_ne!(Running::find(data.path(), &of_a_grant).unwrap().token.expose(), "sg_0123");
 
     drop(listener);
     check(Running::find(data.path(), &nothing()), &["no gateway is running on"]);
@@ -197,7 +209,7 @@ fn a_process_that_is_gone_is_not_running() {
     data.admin_token(&nothing()).unwrap();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let admin = listener.local_addr().unwrap();
-    let _run = data.announce(admin, admin, false, Timestamp::from_millis(0)).unwrap();
+    let _run = data.announce(&addresses(admin, admin), Timestamp::from_millis(0)).unwrap();
     let path = data.path().join("run.json");
     let own = format!("\"pid\":{}", std::process::id());
     // No system numbers its processes this high.

@@ -11,6 +11,15 @@ use super::visible;
 
 /// The problem, its line with a caret, and the hint.
 pub(crate) fn problem(file: &str, text: &[u8], problem: &Problem) -> String {
+    draw(Level::ERROR, file, text, problem)
+}
+
+/// A warning in the same form.
+pub(crate) fn warning(file: &str, text: &[u8], warning: &Problem) -> String {
+    draw(Level::WARNING, file, text, warning)
+}
+
+fn draw(level: Level<'_>, file: &str, text: &[u8], problem: &Problem) -> String {
     let (line, caret) = line_of(text, problem.bytes.clone());
     let title = visible(&problem.message);
     let hint = problem.hint.as_deref().map(visible);
@@ -19,7 +28,7 @@ pub(crate) fn problem(file: &str, text: &[u8], problem: &Problem) -> String {
         .path(&file)
         .line_start(problem.line)
         .annotation(AnnotationKind::Primary.span(caret));
-    let group = Level::ERROR.primary_title(&title).element(snippet);
+    let group = level.primary_title(&title).element(snippet);
     let report = match &hint {
         Some(hint) => vec![group.element(Level::HELP.message(hint))],
         None => vec![group],

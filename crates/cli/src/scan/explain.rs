@@ -67,7 +67,7 @@ fn describe_trouble(trouble: &Trouble, timeout: Duration) -> String {
         }
         // The command echoes our own message.
         Trouble::Client(ClientError::Refused { message, .. }) if message == NOBODY_ASKED => {
-            "the command repeats what it is told: it does not speak MCP".into()
+            "the command echoes its input: it does not speak MCP".into()
         }
         Trouble::Client(error) => format!("the server cannot be scanned: {error}"),
     }

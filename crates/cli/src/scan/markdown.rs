@@ -5,7 +5,7 @@
 
 use sluice_scan::{Scan, bearing, verdict};
 
-use super::{Hold, note_passed_over};
+use super::{NextSteps, note_passed_over};
 use crate::output::{count_noun, fit, thousands, visible};
 
 /// The widths of a name and of a quotation.
@@ -14,7 +14,7 @@ const QUOTE: usize = 120;
 const MOST_ATTACKS: usize = 5;
 
 /// The whole scan.
-pub(crate) fn markdown(scan: &Scan, hold: &Hold) -> String {
+pub(crate) fn markdown(scan: &Scan, next_steps: &NextSteps) -> String {
     let title = match format!("{} {}", scan.name, scan.version).trim() {
         "" => "A server without a name".to_owned(),
         named => code(named, NAME),
@@ -34,7 +34,7 @@ pub(crate) fn markdown(scan: &Scan, hold: &Hold) -> String {
     if !scan.tools.is_empty() {
         lines.extend(tools(scan));
         lines.extend(attacks(scan));
-        lines.extend(next(scan, hold));
+        lines.extend(next(scan, next_steps));
     }
     lines.join("\n") + "\n"
 }
@@ -88,11 +88,11 @@ fn attacks(scan: &Scan) -> Vec<String> {
     head.into_iter().chain(rows).collect()
 }
 
-fn next(scan: &Scan, hold: &Hold) -> Vec<String> {
+fn next(scan: &Scan, next_steps: &NextSteps) -> Vec<String> {
     let mut lines = vec!["\n### To restrict it\n".to_owned()];
-    let commands = [&hold.policy, &hold.wrap];
+    let commands = [&next_steps.policy, &next_steps.wrap];
     lines.extend(commands.map(|command| format!("1. {}", code(command, usize::MAX))));
-    lines.extend(hold.missing.map(|missing| format!("\n{missing}")));
+    lines.extend(next_steps.missing.map(|missing| format!("\n{missing}")));
     lines.push("\nThe policy to start from:\n".into());
     lines.extend(scan.policy().effect.iter().map(|line| format!("- {line}")));
     lines

@@ -6,7 +6,7 @@ use anstyle::{AnsiColor, Style};
 use sluice_classify::Category;
 use sluice_scan::{Bearing, Found, Scan, bearing, verdict};
 
-use super::{Hold, note_passed_over};
+use super::{NextSteps, note_passed_over};
 use crate::output::{
     BAD, FAINT, GOOD, HELD, STRONG, Screen, count_noun, fit, shorten, thousands, visible, wide,
     wrap_lines,
@@ -36,7 +36,7 @@ impl Manner {
 }
 
 /// The whole page.
-pub(crate) fn page(scan: &Scan, hold: &Hold, manner: Manner) -> String {
+pub(crate) fn page(scan: &Scan, next_steps: &NextSteps, manner: Manner) -> String {
     let width = manner.screen.width;
     let mut lines = head(scan, width);
     lines.push(String::new());
@@ -48,7 +48,7 @@ pub(crate) fn page(scan: &Scan, hold: &Hold, manner: Manner) -> String {
     if !scan.tools.is_empty() {
         lines.extend(tools::draw_groups(scan, manner));
         lines.extend(attacks(scan, manner));
-        lines.extend(next(hold, manner));
+        lines.extend(next(next_steps, manner));
     }
     lines.join("\n") + "\n"
 }
@@ -210,18 +210,18 @@ fn attacks(scan: &Scan, manner: Manner) -> Vec<String> {
 }
 
 /// The next steps. Commands are never cut, so that they can be copied.
-fn next(hold: &Hold, manner: Manner) -> Vec<String> {
+fn next(next_steps: &NextSteps, manner: Manner) -> Vec<String> {
     let command = |command: &String| format!("  {}", visible(command));
     let mut lines = vec![String::new(), format!("{STRONG}To restrict it{STRONG:#}")];
-    lines.extend([&hold.policy, &hold.wrap].map(command));
-    lines.extend(hold.missing.map(|missing| format!("{HELD}{missing}{HELD:#}")));
+    lines.extend([&next_steps.policy, &next_steps.wrap].map(command));
+    lines.extend(next_steps.missing.map(|missing| format!("{HELD}{missing}{HELD:#}")));
     if manner.is_small() {
         let words = "`sluice server add`, `policy put`, `grant create`";
         lines.push(format!("{FAINT}or behind a gateway: {words}{FAINT:#}"));
     } else {
         let words = "or behind a gateway (`sluice up`), for every client:";
         lines.push(format!("{FAINT}{words}{FAINT:#}"));
-        lines.extend(hold.gateway.iter().map(command));
+        lines.extend(next_steps.gateway.iter().map(command));
     }
     lines
 }

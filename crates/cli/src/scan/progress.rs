@@ -13,7 +13,7 @@ pub(super) fn has_terminal() -> bool {
     io::stderr().is_terminal()
 }
 
-/// Shows what is being waited for, for how long, and the last line of its output.
+/// Shows the awaited step, the time spent on it, and the last line of output.
 pub(super) fn show(what: &str, waited: Duration, last: Option<&str>) {
     draw(&line(what, waited, last));
 }

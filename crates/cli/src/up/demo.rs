@@ -50,6 +50,8 @@ impl Demo {
             timeout: Duration::from_mins(1),
             anonymous_policy: None,
             bridge: sluice_store::Bridge::default(),
+            hidden_text: sluice_store::HiddenText::default(),
+            mask_secrets: true,
             source: Source::File,
         });
         config.policies.push(AttachedPolicy {
@@ -59,6 +61,7 @@ impl Demo {
             format: Format::Json,
             version: AttachedPolicy::version_of(sluice_demo::POLICY),
             source: Source::File,
+            base_files: Vec::new(),
         });
         let grant = Grant {
             id,
@@ -68,6 +71,7 @@ impl Demo {
             principal: None,
             created_at: Timestamp::from_millis(0),
             expires_at: None,
+            created_by: None,
             revoked_at: None,
         };
         config.grants.push((TokenHash::of(self.token.expose()), grant));

@@ -44,7 +44,7 @@ pub(super) fn serve_agents(
 }
 
 /// Serves the admin API until `end` resolves.
-pub(super) fn serve_people(
+pub(super) fn serve_admin(
     listener: TcpListener,
     api: Api,
     end: impl Future<Output = ()> + Send + 'static,

@@ -8,14 +8,20 @@ use std::{
 
 use arc_swap::ArcSwap;
 use data_encoding::HEXLOWER;
-use sluice_admin::{Eventual, FileProblem, FileVersion, InForce, Live, Running, TakeError, Tool};
+use sluice_admin::{
+    Eventual, FileProblem, FileVersion, HeadExport, InForce, Live, Running, TakeError, Tool,
+};
 use sluice_config::Config;
 use sluice_gateway::{Configuration, Gateway};
+use sluice_http::{HttpUpstream, address::Reach};
 use sluice_policy::Timestamp;
-use sluice_store::{AttachedPolicy, Grant, Key, Name, Snapshot, Store, TokenHash};
+use sluice_store::{AttachedPolicy, Grant, Key, Name, Secret, Snapshot, Store, TokenHash};
 
-use super::{demo::Demo, history};
+use super::{demo::Demo, extends, heads::HeadExporter, history};
 use crate::clock;
+
+/// How to allow a private address.
+const ALLOW_PRIVATE: &str = "list the range of that address in `allow_private` of `[upstreams]` in sluice.toml and restart the gateway; servers on this machine can also be declared there";
 
 /// The running gateway and its configuration.
 #[derive(Debug)]
@@ -23,6 +29,7 @@ pub(crate) struct LiveGateway {
     gateway: Gateway,
     store: Store,
     pub(crate) demo: Option<Demo>,
+    pub(crate) heads: Arc<HeadExporter>,
     /// The configuration of the file. Only one task at a time changes it.
     file: tokio::sync::Mutex<Option<Config>>,
     in_force: ArcSwap<InForce>,
@@ -34,12 +41,22 @@ pub(crate) struct LiveGateway {
     version: Mutex<FileVersion>,
 }
 
+/// What must be true of a configuration before it is put in force.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Demand {
+    Nothing,
+    /// The file's policies can be had with all that they extend.
+    SoundPolicies,
+}
+
 /// Facts that do not change while the gateway runs.
 #[derive(Debug)]
 pub(crate) struct Process {
     pub(crate) started_at: Timestamp,
     pub(crate) listen: SocketAddr,
     pub(crate) admin: SocketAddr,
+    /// The addresses that stored servers may have.
+    pub(crate) reach: Reach,
     /// The key for versions, so that nobody can guess secrets from them.
     pub(crate) versions: Key,
 }
@@ -49,6 +66,7 @@ impl LiveGateway {
         gateway: Gateway,
         store: Store,
         demo: Option<Demo>,
+        heads: Arc<HeadExporter>,
         process: Process,
     ) -> LiveGateway {
         let version = FileVersion {
@@ -61,6 +79,7 @@ impl LiveGateway {
             gateway,
             store,
             demo,
+            heads,
             file: tokio::sync::Mutex::new(None),
             in_force: ArcSwap::default(),
             changes: Mutex::default(),
@@ -77,7 +96,7 @@ impl LiveGateway {
         }
         let mut file = self.file.lock().await;
         let old = self.in_force.load_full();
-        self.put_in_force(&config).await?;
+        self.put_in_force(&config, Demand::SoundPolicies).await?;
         let version = self.version_of(&config);
         *file = Some(config);
         let before = self.version().version.clone();
@@ -122,16 +141,26 @@ impl LiveGateway {
         self.set_problems(problems);
     }
 
+    /// Records that a reload failed.
+    pub(crate) async fn record_refusal(&self, first: Option<&FileProblem>) {
+        let version = self.version().version.clone();
+        history::record_refused_reload(&self.store, &version, first).await;
+    }
+
     fn set_problems(&self, problems: Vec<FileProblem>) {
         if let Ok(mut kept) = self.problems.lock() {
             *kept = problems;
         }
     }
 
-    async fn put_in_force(&self, config: &Config) -> Result<(), TakeError> {
+    async fn put_in_force(&self, config: &Config, demand: Demand) -> Result<(), TakeError> {
         loop {
             let count = self.grant_changes();
             let next = self.merge_with_store(config).await?;
+            let problems = extends::find_problems(&next.policies);
+            if demand == Demand::SoundPolicies {
+                extends::refuse_broken(&next.policies, &self.in_force.load().policies)?;
+            }
             let changes = self.changes.lock().unwrap_or_else(PoisonError::into_inner);
             if *changes != count {
                 // A grant was changed meanwhile, so the data just read may contain a token that is
@@ -142,7 +171,7 @@ impl LiveGateway {
             drop(changes);
             let file_grants = config.grants.iter().map(|(_, grant)| grant.clone()).collect();
             let Configuration { servers, policies, .. } = next;
-            self.in_force.store(Arc::new(InForce { servers, policies, file_grants }));
+            self.in_force.store(Arc::new(InForce { servers, policies, file_grants, problems }));
             return Ok(());
         }
     }
@@ -165,6 +194,8 @@ impl LiveGateway {
             if next.servers.iter().any(|declared| declared.name == server.name) {
                 return Err(both("server", server.name.as_str()));
             }
+            let for_all = config.policies_for_all.iter();
+            next.policies.extend(for_all.map(|policy| policy.attach(&server.name)));
             next.servers.push(server);
         }
         for policy in policies {
@@ -196,7 +227,7 @@ impl Live for LiveGateway {
         Box::pin(async {
             let file = self.file.lock().await;
             match &*file {
-                Some(config) => self.put_in_force(config).await,
+                Some(config) => self.put_in_force(config, Demand::Nothing).await,
                 None => Ok(()),
             }
         })
@@ -208,8 +239,14 @@ impl Live for LiveGateway {
         self.gateway.set_grant(token, grant);
     }
 
+    fn store_uses(&self) -> Eventual<'_, ()> {
+        Box::pin(self.gateway.store_uses())
+    }
+
     fn problems(&self) -> Vec<FileProblem> {
-        self.problems.lock().map(|problems| problems.clone()).unwrap_or_default()
+        let mut all = self.problems.lock().map(|problems| problems.clone()).unwrap_or_default();
+        all.extend(self.in_force.load().problems.iter().cloned());
+        all
     }
 
     fn running(&self) -> Option<Running> {
@@ -231,6 +268,19 @@ impl Live for LiveGateway {
             });
             Ok(shown.collect())
         })
+    }
+
+    fn check_address<'a>(&'a self, url: &'a Secret) -> Eventual<'a, Result<(), String>> {
+        Box::pin(async {
+            let server = HttpUpstream::new(url.expose(), self.process.reach.clone());
+            let server = server.map_err(|error| error.to_string())?;
+            let refused = server.check_address().await;
+            refused.map_err(|why| format!("{why}\nhint: {ALLOW_PRIVATE}"))
+        })
+    }
+
+    fn head_exports(&self) -> Vec<HeadExport> {
+        self.heads.states()
     }
 
     fn metrics(&self) -> String {

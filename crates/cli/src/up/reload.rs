@@ -1,5 +1,6 @@
 //! Reloads the configuration and its policies while the gateway runs. If a reload fails, the
-//! previous configuration stays active and the problems are logged.
+//! previous configuration stays active; the problems are logged, and the refusal is recorded once
+//! for each content of the files.
 
 mod changes;
 
@@ -9,7 +10,7 @@ use sluice_admin::FileProblem;
 
 use self::changes::Changes;
 use super::live::LiveGateway;
-use sluice_config::{Config, Environment, LoadError, Overrides, WatchedFile};
+use sluice_config::{Config, Environment, LoadError, Overrides, WatchedFile, digest};
 
 /// Watches the files until it is dropped.
 pub(crate) struct Watching {
@@ -30,95 +31,91 @@ pub(crate) fn watch(
     environment: Environment,
 ) -> Watching {
     let task = tokio::spawn(async move {
-        if let Err(error) = follow(&live, config, &overrides, &environment).await {
+        let reloader =
+            Reloader { live: &live, started_with: config, overrides, environment, refused: None };
+        if let Err(error) = reloader.follow().await {
             tracing::warn!(%error, "files cannot be watched: edits need a restart");
         }
     });
     Watching { task }
 }
 
-async fn follow(
-    live: &LiveGateway,
+/// Reloads the configuration at each change of its files.
+struct Reloader<'l> {
+    live: &'l LiveGateway,
     started_with: Config,
-    overrides: &Overrides,
-    environment: &Environment,
-) -> notify::Result<()> {
-    let mut changes = Changes::new()?;
-    let mut files = started_with.files.clone();
-    loop {
-        // If a folder is new, compare its files at once: earlier changes cause no event.
-        if !changes.watch(&files) && !changes.wait_until_settled().await {
-            return Ok(());
-        }
-        // Other files in the same folders change for other reasons.
-        if files.iter().any(WatchedFile::has_changed) {
-            files = reload(live, &started_with, overrides, environment).await;
-        }
-    }
+    overrides: Overrides,
+    environment: Environment,
+    /// The digest of the files that were refused last, until a reload succeeds.
+    refused: Option<String>,
 }
 
-/// Reloads the configuration. It returns the files to watch, even if the reload failed.
-async fn reload(
-    live: &LiveGateway,
-    started_with: &Config,
-    overrides: &Overrides,
-    environment: &Environment,
-) -> Vec<WatchedFile> {
-    let (read, files) = Config::read(overrides, environment);
-    let config = match read {
-        Ok(config) => config,
-        Err(error) => {
-            refuse(live, problems_of(&error));
-            return files;
+impl Reloader<'_> {
+    async fn follow(mut self) -> notify::Result<()> {
+        let mut changes = Changes::new()?;
+        let mut files = self.started_with.files.clone();
+        loop {
+            // If a folder is new, compare its files at once: earlier changes cause no event.
+            if !changes.watch(&files) && !changes.wait_until_settled().await {
+                return Ok(());
+            }
+            // Other files in the same folders change for other reasons.
+            if files.iter().any(WatchedFile::has_changed) {
+                files = self.reload().await;
+            }
         }
-    };
-    for key in unchangeable_keys(started_with, &config) {
-        tracing::warn!(key, "a change of this key needs a restart");
     }
-    match live.take(config).await {
-        Ok(version) => {
-            tracing::info!(version, "the configuration was reloaded");
+
+    /// Reloads the configuration. It returns the files to watch, even if the reload failed.
+    async fn reload(&mut self) -> Vec<WatchedFile> {
+        let (read, files) = Config::read(&self.overrides, &self.environment);
+        let config = match read {
+            Ok(config) => config,
+            Err(error) => {
+                self.refuse(&files, problems_of(&error)).await;
+                return files;
+            }
+        };
+        for key in unchangeable_keys(&self.started_with, &config) {
+            tracing::warn!(key, "a change of this key needs a restart");
         }
-        Err(error) => {
-            let file = files.first().map(|file| file.path.display().to_string());
-            refuse(
-                live,
-                vec![FileProblem {
-                    file: file.unwrap_or_default(),
-                    line: 1,
-                    column: 1,
-                    message: error.to_string(),
-                    hint: None,
-                }],
+        match self.live.take(config).await {
+            Ok(version) => {
+                self.refused = None;
+                tracing::info!(version, "the configuration was reloaded");
+            }
+            Err(error) => {
+                let file = files.first().map(|file| file.path.display().to_string());
+                let problem = problem_of_file(file.unwrap_or_default(), error.to_string());
+                self.refuse(&files, vec![problem]).await;
+            }
+        }
+        files
+    }
+
+    async fn refuse(&mut self, files: &[WatchedFile], problems: Vec<FileProblem>) {
+        for problem in &problems {
+            let FileProblem { file, line, column, message, .. } = problem;
+            tracing::error!(
+                file,
+                line,
+                column,
+                problem = message,
+                "config reload failed; keeping the previous configuration"
             );
         }
+        let refused = Some(digest(files));
+        if self.refused != refused {
+            self.refused = refused;
+            self.live.record_refusal(problems.first()).await;
+        }
+        self.live.refuse(problems);
     }
-    files
-}
-
-fn refuse(live: &LiveGateway, problems: Vec<FileProblem>) {
-    for problem in &problems {
-        let FileProblem { file, line, column, message, .. } = problem;
-        tracing::error!(
-            file,
-            line,
-            column,
-            problem = message,
-            "config reload failed; keeping the previous configuration"
-        );
-    }
-    live.refuse(problems);
 }
 
 fn problems_of(error: &LoadError) -> Vec<FileProblem> {
     let LoadError::Problems(files) = error else {
-        return vec![FileProblem {
-            file: String::new(),
-            line: 1,
-            column: 1,
-            message: error.to_string(),
-            hint: None,
-        }];
+        return vec![problem_of_file(String::new(), error.to_string())];
     };
     let placed = files.iter().flat_map(|file| {
         file.problems.iter().map(|problem| FileProblem {
@@ -130,6 +127,11 @@ fn problems_of(error: &LoadError) -> Vec<FileProblem> {
         })
     });
     placed.collect()
+}
+
+/// A problem without a position.
+fn problem_of_file(file: String, message: String) -> FileProblem {
+    FileProblem { file, line: 1, column: 1, message, hint: None }
 }
 
 /// The changed keys that need a restart to take effect.

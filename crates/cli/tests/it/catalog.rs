@@ -178,7 +178,7 @@ fn standard_input_is_imported_and_json_says_what_changed() {
 }
 
 #[test]
-fn what_was_imported_can_be_removed_and_what_is_shipped_comes_back() {
+fn removing_an_imported_server_brings_the_shipped_one_back() {
     let folder = stocked();
     let shipped = run(&folder, &["show", "redis-mcp-server", "--json"]).exits(0).json();
     folder.write("redis.json", r#"{"tools": [{"name": "get_wombat"}]}"#);
@@ -186,7 +186,7 @@ fn what_was_imported_can_be_removed_and_what_is_shipped_comes_back() {
     let ran = run(&folder, &["remove", "acme/copy", "nowhere"]).exits(2);
     assert!(ran.err.contains("no server `nowhere`"), "{}", ran.err);
     let ran = run(&folder, &["remove", "acme/copy", "redis-mcp-server", "acme-copy"]).exits(0);
-    assert!(ran.err.contains("what is shipped is back"), "{}", ran.err);
+    assert!(ran.err.contains("the shipped entry is used again"), "{}", ran.err);
     run(&folder, &["show", "acme/copy"]).exits(2);
     run(&folder, &["show", "acme/ledger"]).exits(0);
     assert_eq!(run(&folder, &["show", "redis-mcp-server", "--json"]).exits(0).json(), shipped);
@@ -255,7 +255,7 @@ fn without_a_data_directory_what_is_shipped_is_still_found() {
     let ran = folder.run(&["--data", "file", "catalog", "search", "github"]).exits(0);
     assert!(ran.out.contains("github") && ran.err.contains("nothing can be imported"), "{ran:?}");
     let ran = folder.run(&["--data", "file", "catalog", "import", "own.jsonl"]).exits(2);
-    assert!(ran.err.contains("is no directory"), "{}", ran.err);
+    assert!(ran.err.contains("is not a directory"), "{}", ran.err);
 }
 
 #[test]

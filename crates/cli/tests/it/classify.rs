@@ -52,7 +52,7 @@ fn answers_to_tools_list_are_taken_in_each_form() {
 }
 
 #[test]
-fn what_cannot_be_read_is_wrong_use_and_says_where() {
+fn unreadable_input_is_wrong_use_and_names_the_line() {
     let folder = Folder::with("bad.jsonl", "{\"server\": \"a\", \"tool\": \"b\"}\n{\"tool\n");
     let ran = folder.run(&["classify", "bad.jsonl"]).exits(2);
     assert_eq!(ran.out, "");

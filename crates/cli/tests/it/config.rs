@@ -113,7 +113,7 @@ fn flags_win_over_the_file() {
 }
 
 #[test]
-fn what_is_shown_can_be_read_again() {
+fn the_printed_configuration_can_be_read_again() {
     let options = "{ a = [1, 2.5, \"b\"], c = { d = true } }";
     let text = format!("data = \"d\"\n[servers.demo]\nbuiltin = \"demo\"\noptions = {options}\n");
     let folder = Folder::with("sluice.toml", &text);

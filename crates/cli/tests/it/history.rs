@@ -57,9 +57,46 @@ fn starts_reloads_and_stops_are_recorded_with_their_versions() {
     }
 }
 
+/// A refused edit is recorded once for its content, whatever becomes of the file's time.
+#[test]
+fn a_refused_reload_is_recorded_once() {
+    let folder = folder();
+    let up = folder.up(&[]);
+    let refused = || {
+        let query = ["log", "--json", "--kind", "admin", "--outcome", "error"];
+        let log = up.run(&query).exits(0).json();
+        let texts = log["records"].as_array().unwrap().iter().map(|record| {
+            assert_eq!(record["actor"]["id"], "gateway");
+            record["message"].as_str().unwrap().to_owned()
+        });
+        texts.collect::<Vec<_>>()
+    };
+    let status = up.run(&["status", "--json"]).exits(0).json();
+    let version = status["config"]["version"].as_str().unwrap().to_owned();
+    folder.write("policy.json", r#"{"version":"1","default":"perhaps"}"#);
+    up.wait_until("the refusal is recorded", || refused().len() == 1);
+    let message = refused().remove(0);
+    let start = format!(
+        "configuration reload refused; the previous configuration, version {version}, stays in force; first problem: "
+    );
+    assert!(message.starts_with(&start) && message.contains("policy.json:1:"), "{message}");
+    let toml = std::fs::read_to_string(folder.path().join("sluice.toml")).unwrap();
+    folder.write("policy.json", r#"{"version":"1","default":"perhaps"}"#);
+    folder.write("sluice.toml", &toml);
+    let long = "x".repeat(5_000);
+    folder.write("policy.json", &format!(r#"{{"version":"1","default":"{long}"}}"#));
+    up.wait_until("another content is recorded too", || refused().len() == 2);
+    assert!(refused()[1].len() < 700, "{:?}", refused());
+    folder.write("policy.json", ALLOW);
+    let call = || up.run(&["call", "notes", "list_notes", "--token", TOKEN]).code;
+    up.wait_until("the next edit is in force", || call() == 0);
+    assert_eq!(refused().len(), 2);
+    assert_eq!(up.end(), 0);
+}
+
 /// Another process on the data directory changes the registry under the gateway.
 #[test]
-fn what_another_process_stores_is_put_in_force() {
+fn a_policy_stored_by_another_process_is_put_in_force() {
     let folder = folder();
     let up = folder.up(&[]);
     let token = format!("{TOKEN}-h");
@@ -69,10 +106,12 @@ fn what_another_process_stores_is_put_in_force() {
     let digits = std::fs::read_to_string(directory.join("keys/master")).unwrap();
     let key = data_encoding::HEXLOWER.decode(digits.trim().as_bytes()).unwrap();
     let store = Store::open(StoreConfig {
+        retention: None,
         directory,
         durability: Durability::Process,
         key: Key::from_bytes(key.try_into().unwrap()),
         clock: Clock::System,
+        accept_loss: false,
     })
     .unwrap();
     let policy = AttachedPolicy {
@@ -82,6 +121,7 @@ fn what_another_process_stores_is_put_in_force() {
         format: Format::Json,
         version: AttachedPolicy::version_of(ALLOW),
         source: Source::Stored,
+        base_files: Vec::new(),
     };
     let edit = Edit { actor: Actor::local("test", "test"), message: "policy put".into() };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();

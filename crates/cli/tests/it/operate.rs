@@ -28,8 +28,25 @@ fn the_demo_allows_denies_hides_limits_and_holds() {
     let log = up.run(&["log", "--json", "--tool", "delete_note"]).exits(0);
     assert!(log.out.contains("(hidden)") && !log.out.contains("note-1"), "{log:?}");
     assert_eq!(up.end(), 0);
-    // All of it is in the one file, as whoever copies that would expect.
+    // All data is in the one file, so that a copy of it is complete.
     assert!(!folder.path().join("data/sluice.db-wal").exists());
+}
+
+#[test]
+fn what_init_writes_can_be_used_as_it_is() {
+    let folder = Folder::new();
+    let written = folder.run(&["init", "gate", "--json"]).exits(0).json();
+    assert_eq!(written["files"].as_array().unwrap().len(), 2);
+    let again = folder.run(&["init", "gate"]).exits(1);
+    assert!(again.err.contains("exists already"), "{again:?}");
+    folder.run(&["policy", "test", "gate/policies/readers.json"]).exits(0);
+    folder.run(&["init", "--json"]).exits(0);
+    let up = folder.up(&[]);
+    let create = ["grant", "create", "notes", "laptop", "--policy", "readers"];
+    let token = up.run(&create).exits(0).out;
+    let call = |tool: &str| up.run(&["call", "notes", tool, "--token", token.trim()]);
+    assert!(call("list_notes").exits(0).out.contains("note-1"));
+    assert!(call("delete_note").exits(1).err.contains("not available"));
 }
 
 #[test]
@@ -59,7 +76,7 @@ fn an_edit_takes_effect_and_a_bad_one_does_not() {
 }
 
 #[test]
-fn what_cannot_be_started_says_why() {
+fn a_gateway_that_cannot_start_says_why() {
     let folder = Folder::with("sluice.toml", "[servers.x]\nurl = \"nonsense\"\n");
     let ran = folder.run(&["--data", "data", "up"]).exits(2);
     assert!(ran.err.contains("sluice.toml") && ran.err.contains("url"), "{ran:?}");
@@ -76,13 +93,62 @@ fn what_cannot_be_started_says_why() {
     assert!(ran.err.contains("another gateway"), "{ran:?}");
     drop(up);
     fs::remove_file(folder.path().join("data/sluice.db-wal")).unwrap();
-    folder.write("data/sluice.db", "this is no database, whatever its name may say");
+    folder.write("data/sluice.db", "this is not a database, whatever its name may say");
     let ran = folder
         .run(&["--data", "data", "up", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"])
         .exits(2);
     assert!(ran.err.contains("sluice.db"), "{ran:?}");
     let ran = folder.run(&["--data", "gone", "server", "list"]).exits(2);
-    assert!(ran.err.contains("no gateway is running"), "{ran:?}");
+    assert!(ran.err.contains("data directory `gone` does not exist"), "{ran:?}");
+}
+
+#[test]
+fn a_grant_is_edited_rotated_and_revoked_by_its_label() {
+    let folder = Folder::new();
+    let up = folder.up(&["--demo"]);
+    folder.write("none.json", r#"{"version":"1","default":"deny"}"#);
+    up.run(&["policy", "put", "demo", "none", "none.json"]).exits(0);
+    let created = up.run(&["grant", "create", "demo", "laptop", "--policy", "demo"]).exits(0);
+    let first = created.out.trim().to_owned();
+    assert!(first.starts_with("sg_") && !created.err.contains(&first), "{created:?}");
+    assert!(created.err.contains("Bearer $SLUICE_TOKEN"), "{created:?}");
+    let taken = up.run(&["grant", "create", "demo", "laptop", "--policy", "demo"]).exits(1);
+    assert!(taken.err.contains("there is already a grant `laptop`"), "{taken:?}");
+    let shown = || up.run(&["grant", "show", "laptop", "--json"]).exits(0).json();
+    assert!(shown()["last_used"].is_null() && shown()["created_by"] == "admin");
+    let call = |token: &str| up.run(&["call", "demo", "list_notes", "--token", token]);
+    call(&first).exits(0);
+    assert!(shown()["last_used"].is_string(), "{}", shown());
+
+    // The old token works during the overlap, and an edit reaches both.
+    let rotated = up.run(&["grant", "rotate", "laptop", "--overlap", "10m"]).exits(0);
+    let second = rotated.out.trim().to_owned();
+    call(&first).exits(0);
+    call(&second).exits(0);
+    let edited = up.run(&["grant", "edit", "laptop", "--policy", "none", "--label", "desk"]);
+    assert!(edited.exits(0).out.contains("policy     none"));
+    for token in [&first, &second] {
+        assert!(call(token).exits(1).err.contains("is not available"));
+    }
+    up.run(&["grant", "edit", "desk"]).exits(2);
+    up.run(&["grant", "show", "laptop"]).exits(1);
+    up.run(&["grant", "revoke", "desk"]).exits(0);
+    for token in [&first, &second] {
+        assert!(call(token).exits(2).err.contains("token rejected (401)"));
+    }
+    // The label is free again, and what is known of a use survives the gateway.
+    up.run(&["grant", "create", "demo", "desk", "--policy", "demo", "--expires", "1d"]).exits(0);
+    let id = shown_id(&up.run(&["grant", "list", "--json"]).exits(0).json());
+    assert_eq!(up.end(), 0);
+    let up = folder.up(&["--demo"]);
+    assert!(up.run(&["grant", "show", &id, "--json"]).exits(0).json()["last_used"].is_string());
+}
+
+/// The id of the revoked grant in a list.
+fn shown_id(listed: &serde_json::Value) -> String {
+    let grants = listed["grants"].as_array().unwrap();
+    let revoked = grants.iter().find(|grant| grant["state"] == "revoked").unwrap();
+    revoked["id"].as_str().unwrap().to_owned()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

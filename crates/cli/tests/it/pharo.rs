@@ -18,7 +18,7 @@ use tokio::{
 use crate::sluice::{BINARY, Folder};
 
 /// Long enough for anything that happens at all.
-const PATIENCE: Duration = Duration::from_secs(20);
+const STEP_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// What modern requests carry.
 fn meta() -> Value {
@@ -90,7 +90,7 @@ impl Server {
 
     /// The next line as it is; `None` at the end.
     async fn hear(&mut self) -> Option<String> {
-        tokio::time::timeout(PATIENCE, self.lines.next_line()).await.expect("a line").unwrap()
+        tokio::time::timeout(STEP_TIMEOUT, self.lines.next_line()).await.expect("a line").unwrap()
     }
 
     /// The next message.
@@ -133,7 +133,11 @@ impl Server {
     /// Closes its input; how it ends.
     async fn end(mut self) -> Option<i32> {
         drop(self.stdin.take());
-        tokio::time::timeout(PATIENCE, self.child.wait()).await.expect("its end").unwrap().code()
+        tokio::time::timeout(STEP_TIMEOUT, self.child.wait())
+            .await
+            .expect("its end")
+            .unwrap()
+            .code()
     }
 }
 

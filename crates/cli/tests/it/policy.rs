@@ -3,6 +3,7 @@
 mod check;
 mod diff;
 mod explain;
+mod extends;
 mod import;
 mod schema;
 mod test;

@@ -55,7 +55,7 @@ fn of_many_tools_the_worst_are_shown_and_the_rest_is_folded() {
     assert!(page.contains("--all lists them") && !page.contains("get_299"), "{page}");
     let all = server.scan(&["--all"]).exits(0).out;
     assert!(all.contains("get_299") && !all.contains("--all"), "{all}");
-    // A part of it can be read by those who want no more.
+    // A reader may stop early.
     let piped = server.folder.shell("sluice scan --all -- sh notes.sh | head -1");
     assert_eq!(piped.err, "");
 }
@@ -85,9 +85,9 @@ fn a_server_at_a_url_is_scanned_with_its_credential() {
         scan.out.contains("list_notes")
             && scan.out.contains("--header 'Authorization: <your value>'")
     );
-    assert!(scan.out.contains("Put in what is not shown"), "{}", scan.out);
+    assert!(scan.out.contains("Fill in the masked values"), "{}", scan.out);
     let wrong = gateway.run(&["scan", "--url", "ftp://me:sesame@a/?b=sesame#sesame"]).exits(2);
-    assert!(wrong.err.contains("is no URL") && !wrong.err.contains("sesame"), "{}", wrong.err);
+    assert!(wrong.err.contains("is not the URL") && !wrong.err.contains("sesame"), "{}", wrong.err);
     assert!(!scan.out.contains(&token), "{}", scan.out);
 }
 
@@ -116,7 +116,7 @@ fn a_terminal_shows_what_is_waited_for_and_nothing_else_does() {
 }
 
 #[test]
-fn wrong_use_is_told() {
+fn wrong_usage_exits_with_2() {
     let folder = Folder::new();
     for wrong in [
         &["scan"][..],

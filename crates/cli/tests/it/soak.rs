@@ -11,7 +11,7 @@ use sluice_upstream::Upstream;
 use crate::{
     sluice::Folder,
     stdio::{SERVER, TOKEN},
-    up::Up,
+    up::{INSPECTED, Up},
 };
 
 /// Sessions at each of the two servers, before anything is counted and then.
@@ -19,7 +19,7 @@ const WARM_UP: usize = 50;
 const SESSIONS: usize = 500;
 /// Sessions that are open at a time.
 const TOGETHER: usize = 8;
-/// Growth of resident memory that is no leak: 1 KiB a session of what is
+/// Growth of resident memory that is not a leak: 1 KiB a session of what is
 /// remembered to repair it, and what the allocator keeps for later.
 const GROWTH: u64 = 8 << 10;
 
@@ -140,7 +140,7 @@ async fn a_thousand_sessions_leave_nothing_behind() {
              [grants.g]\nservers = [\"command\", \"http\"]\npolicy = \"p\"\ntoken = \"{TOKEN}\"\n"
         ),
     );
-    let up = tokio::task::block_in_place(|| folder.up(&[]));
+    let up = tokio::task::block_in_place(|| folder.up_with(&[INSPECTED], &[]));
     let pid = up.pid();
     visits(&up, WARM_UP).await;
     let quiet = |what: &str| {

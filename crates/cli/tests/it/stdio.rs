@@ -91,7 +91,7 @@ fn a_command_is_called_like_any_server() {
 }
 
 #[test]
-fn what_cannot_be_started_is_said_to_the_caller() {
+fn a_command_that_cannot_be_started_is_reported_to_the_caller() {
     let folder = folder("command = [\"no-such-program\"]");
     let up = folder.up(&[]);
     let failed = up.run(&["call", "s", "echo", "--token", TOKEN]);
@@ -118,14 +118,31 @@ fn a_command_that_fails_is_told_with_its_last_words() {
     let called = up.run(&["call", "s", "echo", "--token", TOKEN]);
     let suggested = up.run(&["policy", "suggest", "s"]);
     for failed in [&listed, &called, &suggested] {
-        assert!(failed.err.contains("npm error E404 …"), "{failed:?}");
+        assert!(failed.err.contains("npm error E404 [secret]"), "{failed:?}");
     }
     let waited = up.run(&["server", "tools", "t"]).exits(1);
     assert!(waited.err.contains("in time: \"waiting for the registry\""), "{waited:?}");
     let called = up.run(&["call", "t", "echo", "--token", &format!("{TOKEN}t")]);
     assert!(called.err.contains("waiting for the registry"), "{called:?}");
     let log = up.log();
-    assert!(log.contains("tools could not be learnt") && log.contains("E404 …"), "{log}");
+    assert!(log.contains("tools could not be learnt") && log.contains("E404 [secret]"), "{log}");
+}
+
+/// What a command writes goes to the log and to agents without its secrets, also in parts.
+#[test]
+fn a_command_that_writes_its_secrets_shows_none() {
+    let server = Path::new(SERVER).display();
+    let line = format!("echo key $WITH_KEY >&2; echo stray $WITH_KEY; exec {server}");
+    let folder = folder(&format!(
+        "command = [\"sh\", \"-c\", \"{line}\"]\nenv = {{ WITH_KEY = \"env:OUTER\", LEVEL = \"plainword\" }}"
+    ));
+    let up = folder.up_with(&[("OUTER", "0uter-s3cret")], &[]);
+    let env = up.run(&["call", "s", "env", "--token", TOKEN]).exits(0).out;
+    assert!(env.contains("WITH_KEY=[secret]") && env.contains("LEVEL=plainword"), "{env}");
+    until("its lines are logged", || up.log().contains("stray"));
+    let log = up.log();
+    assert!(log.contains("key [secret]") && log.contains("stray [secret]"), "{log}");
+    assert!(!log.contains("s3cret"), "{log}");
 }
 
 #[test]
@@ -173,6 +190,13 @@ fn commands_are_added_and_removed_while_the_gateway_runs() {
     assert!(taken.err.contains("there already"), "{}", taken.err);
     let shown = up.run(&["server", "show", "more"]).exits(0).out;
     assert!(shown.contains("session") && !shown.contains("hushed"), "{shown}");
+    let edit = ["server", "edit", "more", "--instances", "shared", "--timeout", "5s"];
+    up.run(&edit).exits(0);
+    let edited = up.run(&["server", "show", "more", "--json"]).exits(0).json();
+    assert_eq!((&edited["instances"], &edited["timeout"]), (&"shared".into(), &"5s".into()));
+    assert_eq!(edited["env"], serde_json::json!(["KEY"]));
+    up.run(&["server", "edit", "more", "--timeout", "soon"]).exits(2);
+    up.run(&["server", "edit", "more", "--url", "https://mcp.example.com/"]).exits(2);
     let tools = up.run(&["server", "tools", "more"]).exits(0).out;
     assert!(tools.contains("echo"), "{tools}");
     up.run(&["policy", "put", "more", "p", "policy.json"]).exits(0);
@@ -225,7 +249,7 @@ fn a_supervisor_ends_as_its_command_does() {
 /// A process in a session of its own, whose parent has ended, as a daemon is.
 #[cfg(target_os = "linux")]
 #[test]
-fn a_supervisor_ends_what_has_left_the_group_of_its_command() {
+fn a_supervisor_ends_processes_that_left_the_group_of_its_command() {
     let folder = Folder::new();
     // What has ended meanwhile is no longer there, not even as a number.
     let script = "

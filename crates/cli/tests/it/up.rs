@@ -7,11 +7,14 @@ use std::{
     net::{SocketAddr, TcpStream},
     os::unix::process::CommandExt as _,
     path::PathBuf,
-    process::{Child, Command, Stdio},
+    process::{Child, Command, ExitStatus, Stdio},
     time::Duration,
 };
 
 use crate::sluice::{BINARY, Folder, Ran};
+
+/// For tests that look into `/proc`, which only root may do otherwise.
+pub(crate) const INSPECTED: (&str, &str) = ("SLUICE_CORE_DUMPS", "allow");
 
 /// A running `sluice up`, ended with the test.
 pub(crate) struct Up {
@@ -19,6 +22,8 @@ pub(crate) struct Up {
     child: Child,
     pub(crate) listen: SocketAddr,
     pub(crate) admin: SocketAddr,
+    /// What it printed first, up to its servers.
+    pub(crate) banner: String,
 }
 
 impl Folder {
@@ -29,12 +34,38 @@ impl Folder {
 
     /// The same with variables in its environment.
     pub(crate) fn up_with(&self, variables: &[(&str, &str)], arguments: &[&str]) -> Up {
-        let child = Command::new(BINARY)
-            .args(["--data", "data", "up", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"])
+        let mut command = Command::new(BINARY);
+        command.envs(variables.iter().copied());
+        self.start(command, "127.0.0.1:0", arguments)
+    }
+
+    /// The same with its agent listener at another address.
+    pub(crate) fn up_at(&self, listen: &str, arguments: &[&str]) -> Up {
+        self.start(Command::new(BINARY), listen, arguments)
+    }
+
+    /// The same started by a shell, which runs this before.
+    pub(crate) fn up_after(&self, before: &str, variables: &[(&str, &str)]) -> Up {
+        let mut command = Command::new("sh");
+        command.envs(variables.iter().copied());
+        command.args(["-c", &format!(r#"{before}; exec "$0" "$@""#), BINARY]);
+        self.start(command, "127.0.0.1:0", &[])
+    }
+
+    /// The same with at most this many files open.
+    pub(crate) fn up_with_files(&self, files: usize, arguments: &[&str]) -> Up {
+        let mut command = Command::new("sh");
+        command.envs([INSPECTED]);
+        command.args(["-c", &format!(r#"ulimit -n {files}; exec "$0" "$@""#), BINARY]);
+        self.start(command, "127.0.0.1:0", arguments)
+    }
+
+    fn start(&self, mut command: Command, listen: &str, arguments: &[&str]) -> Up {
+        let child = command
+            .args(["--data", "data", "up", "--listen", listen, "--admin", "127.0.0.1:0"])
             .args(arguments)
             .current_dir(self.path())
             .env("NO_COLOR", "1")
-            .envs(variables.iter().copied())
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
@@ -46,6 +77,7 @@ impl Folder {
             child,
             listen: ([0; 4], 0).into(),
             admin: ([0; 4], 0).into(),
+            banner: String::new(),
         };
         up.wait_until_up();
         up
@@ -67,8 +99,10 @@ impl Up {
             }
         }
         let log = self.folder.join("up.log");
+        self.banner = said.join("\n");
+        fs::write(&log, format!("{}\n", self.banner)).unwrap();
         std::thread::spawn(move || {
-            let mut log = fs::File::create(log).unwrap();
+            let mut log = fs::OpenOptions::new().append(true).open(log).unwrap();
             for line in lines.map_while(Result::ok) {
                 let _ = writeln!(log, "{line}");
             }
@@ -100,16 +134,27 @@ impl Up {
         self.child.id()
     }
 
+    /// The admin token.
+    pub(crate) fn admin_token(&self) -> String {
+        let token = fs::read_to_string(self.folder.join("data/admin-token")).unwrap();
+        token.trim_end().to_owned()
+    }
+
     /// Its metrics, with the head of the answer.
     pub(crate) fn metrics(&self) -> String {
+        self.ask_admin("/metrics", &format!("Authorization: Bearer {}\r\n", self.admin_token()))
+    }
+
+    /// What the admin listener answers, with these headers.
+    pub(crate) fn ask_admin(&self, path: &str, headers: &str) -> String {
         let mut stream = TcpStream::connect(self.admin).unwrap();
-        let ask =
-            format!("GET /metrics HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n", self.admin);
+        let host = format!("Host: {}\r\nConnection: close\r\n", self.admin);
+        let ask = format!("GET {path} HTTP/1.1\r\n{host}{headers}\r\n");
         stream.write_all(ask.as_bytes()).unwrap();
         std::io::read_to_string(stream).unwrap()
     }
 
-    /// What it has logged since it was up.
+    /// What it has printed on standard error.
     pub(crate) fn log(&self) -> String {
         fs::read_to_string(self.folder.join("up.log")).unwrap_or_default()
     }
@@ -129,6 +174,12 @@ impl Up {
     pub(crate) fn end(mut self) -> i32 {
         self.signal("TERM");
         self.child.wait().unwrap().code().unwrap_or(-1)
+    }
+
+    /// Ends it by a signal that is a reason to write a core dump.
+    pub(crate) fn abort(mut self) -> ExitStatus {
+        self.signal("ABRT");
+        self.child.wait().unwrap()
     }
 
     /// Ends it as nobody should.

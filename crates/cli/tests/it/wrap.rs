@@ -1,8 +1,10 @@
 //! `sluice wrap` as a client sees it that starts a command: lines in, lines out.
 
 mod client;
+mod concurrent;
 mod end;
 mod eras;
+mod history;
 mod shared;
 
 use std::fs;
@@ -101,7 +103,7 @@ fn lines_that_are_no_message_are_answered_and_go_nowhere() {
 }
 
 #[test]
-fn what_the_server_says_besides_its_answers_arrives() {
+fn notifications_and_requests_of_the_server_arrive() {
     let folder = Folder::with("policy.json", ALLOW);
     let mut client = Client::start(&folder, &["--", SERVER]);
     client.hello();
@@ -122,6 +124,19 @@ fn what_the_server_says_besides_its_answers_arrives() {
     let answer = client.read();
     assert_eq!(answer["id"], id);
     assert!(answer.to_string().contains("answered"), "{answer}");
+    assert_eq!(client.end(), 0);
+    // What the server has requested is a row of its own, and is not said to have failed.
+    let rows = folder.run(&["--data", "data", "log"]).exits(0).out;
+    let row: Vec<_> = rows.lines().filter(|row| row.contains("sampling/createMessage")).collect();
+    assert!(row.len() == 1 && !row[0].contains("unknown"), "{rows}");
+    let records = folder.run(&["--data", "data", "log", "--records", "--json"]).exits(0).json();
+    let records = records["records"].as_array().unwrap();
+    let requests = |method: &str| -> Vec<_> {
+        let of_method = records.iter().filter(|record| record["method"] == method);
+        of_method.map(|record| record["request"].clone()).collect()
+    };
+    let sampled = requests("sampling/createMessage");
+    assert!(sampled.len() == 1 && requests("tools/call").contains(&sampled[0]), "{sampled:?}");
 }
 
 /// Beside the first call, the gateway asks the server for its tools.
@@ -230,7 +245,7 @@ async fn a_url_is_wrapped_like_a_command() {
 }
 
 #[test]
-fn what_is_wrong_is_said_before_anything_is_started() {
+fn problems_are_reported_before_anything_is_started() {
     let folder = Folder::with("policy.json", r#"{"version":"1","defualt":"allow","tols":{}}"#);
     let marked = ["--data", "data", "wrap", "--policy", "policy.json", "--", "touch", "started"];
     let refused = folder.run(&marked).exits(2);

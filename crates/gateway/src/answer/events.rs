@@ -1,37 +1,65 @@
 //! Answers that are event streams: each event is checked before it is passed on.
 
+mod notification;
+
 use std::{
     collections::VecDeque,
     pin::Pin,
     sync::Arc,
-    task::{Context, Poll},
+    task::{Context, Poll, ready},
 };
 
 use bytes::Bytes;
 use http::Response;
 use http_body::Body as _;
 use sluice_http::{
-    AnswerBody,
+    AnswerBody, Pace,
     sse::{Decoder, Event, SseError},
 };
 use sluice_wire::{
     json::{Bounds, Document, Value},
-    look_alike::Governed,
     rpc::{Id, Message, resembles_message},
 };
 use tokio::time::{Instant, Sleep};
 
-use super::{Expected, Shape, rewrite, server_request};
+use super::{
+    Expected,
+    refused_requests::RefusedRequests,
+    rewrite,
+    server_request::{self, Handed},
+    unreadable,
+};
 use crate::{
-    body::{ClientBody, Cut},
+    body::{ClientBody, Cut, PieceSource},
     exchange::Exchange,
+    list_changes::ListChanges,
     refusal::Refusal,
     response,
-    sealed_ids::seal_task,
+    sealed_ids::seal_event,
+    session_stream::LIST_CHANGED,
     settle::{CallFailure, Settlement},
 };
 
-type Rewriting = Pin<Box<dyn Future<Output = Result<String, Refusal>> + Send>>;
+/// How often its time-out a call may take in all. A server extends the time-out by sending
+/// messages, such as its progress.
+const LONGEST_CALL: u32 = 10;
+
+/// Makes the text of a message that is passed on.
+pub(super) type Rewriting = Pin<Box<dyn Future<Output = Result<String, Refusal>> + Send>>;
+
+/// An event whose message is being rewritten or recorded.
+struct Awaited {
+    event: Event,
+    rewriting: Rewriting,
+    message: AwaitedMessage,
+}
+
+enum AwaitedMessage {
+    /// The answer, and whether it is an error of the tool.
+    Answer(Option<bool>),
+    /// A request of the server.
+    Request,
+}
 
 /// An event stream from a server to a client.
 pub(crate) struct EventStream {
@@ -43,18 +71,22 @@ pub(crate) struct EventStream {
     body: AnswerBody,
     decoder: Decoder,
     events: VecDeque<Result<Event, SseError>>,
-    /// An event whose message is being rewritten.
-    rewriting: Option<(Event, Rewriting, Option<bool>)>,
+    awaited: Option<Awaited>,
     /// When the upstream has been silent for too long; `None` if the stream answers no
     /// request.
     silence: Option<Pin<Box<Sleep>>>,
+    /// When the call must have its answer, whatever the server says until then.
+    latest: Instant,
     settlement: Option<Settlement>,
     /// Bytes that were checked before the response began.
     first: Option<Bytes>,
     is_answered: bool,
     has_ended: bool,
+    refused: RefusedRequests,
+    list_changes: ListChanges<Event>,
     /// Events that were skipped because they are not messages.
     skipped: u64,
+    pace: Pace,
 }
 
 /// What happens to one event.
@@ -63,7 +95,7 @@ enum Passing {
     Bytes(Bytes),
     /// It is dropped.
     Nothing,
-    /// It is being rewritten.
+    /// It is awaited.
     Waiting,
 }
 
@@ -84,10 +116,12 @@ impl EventStream {
         let first = std::future::poll_fn(|context| stream.poll_next(context)).await;
         match first {
             Some(Ok(bytes)) => {
+                if stream.is_answered {
+                    return Ok(response::event_stream(ClientBody::whole(bytes)));
+                }
                 stream.first = Some(bytes);
-                Ok(response::event_stream(ClientBody::stream(move |context| {
-                    stream.poll_piece(context)
-                })))
+                let unread = exchange.gateway.settings.times.unread;
+                Ok(response::event_stream(ClientBody::pump(stream, unread)))
             }
             Some(Err(why)) => Err(stream.fail(&why)),
             None if stream.body.was_cancelled() => Ok(response::event_stream(ClientBody::empty())),
@@ -117,13 +151,17 @@ impl EventStream {
             body,
             decoder: Decoder::new(exchange.gateway.settings.answer),
             events: VecDeque::new(),
-            rewriting: None,
+            awaited: None,
             silence: None,
+            latest: Instant::now() + LONGEST_CALL * exchange.server.link.timeout,
             settlement: None,
             first: None,
             is_answered: false,
             has_ended: false,
+            refused: RefusedRequests::default(),
+            list_changes: ListChanges::default(),
             skipped: 0,
+            pace: Pace::default(),
         }
     }
 
@@ -137,10 +175,13 @@ impl EventStream {
     /// The next bytes for the client, `None` at the end, or the reason to cut the stream.
     fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Bytes, CallFailure>>> {
         loop {
-            match self.poll_rewriting(context) {
+            match self.poll_awaited(context) {
                 Poll::Pending => return self.poll_silence(context),
                 Poll::Ready(Some(bytes)) => return Poll::Ready(Some(bytes)),
                 Poll::Ready(None) => {}
+            }
+            if let Poll::Ready(changed) = self.list_changes.poll_due(context) {
+                return Poll::Ready(Some(Ok(changed.encode())));
             }
             if let Some(event) = self.events.pop_front() {
                 match event
@@ -153,12 +194,16 @@ impl EventStream {
                 }
             }
             if self.has_ended || self.is_answered {
+                if let Some(changed) = self.list_changes.flush() {
+                    return Poll::Ready(Some(Ok(changed.encode())));
+                }
                 return Poll::Ready(self.end());
             }
             // A server may keep sending bytes without ever sending a message.
             if let Poll::Ready(silent) = self.poll_silence(context) {
                 return Poll::Ready(silent);
             }
+            ready!(self.pace.poll_turn(context));
             match Pin::new(&mut self.body).poll_frame(context) {
                 Poll::Pending => return Poll::Pending,
                 Poll::Ready(None) => self.has_ended = true,
@@ -167,6 +212,7 @@ impl EventStream {
                 }
                 Poll::Ready(Some(Ok(frame))) => {
                     let Ok(data) = frame.into_data() else { continue };
+                    self.pace.note(data.len());
                     let events = &mut self.events;
                     let pushed = self.decoder.push(&data, |event| events.push_back(Ok(event)));
                     if let Err(error) = pushed {
@@ -185,20 +231,22 @@ impl EventStream {
         silence.as_mut().poll(context).map(|()| Some(Err(CallFailure::Timeout)))
     }
 
-    /// Continues rewriting a message; `None` if none is being rewritten.
-    fn poll_rewriting(
+    /// The message that is awaited; `None` if none is.
+    fn poll_awaited(
         &mut self,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Bytes, CallFailure>>> {
-        let Some((_, rewriting, _)) = &mut self.rewriting else { return Poll::Ready(None) };
-        let Poll::Ready(rewritten) = rewriting.as_mut().poll(context) else { return Poll::Pending };
-        let Some((event, _, is_error)) = self.rewriting.take() else {
+        let Some(awaited) = &mut self.awaited else { return Poll::Ready(None) };
+        let rewritten = ready!(awaited.rewriting.as_mut().poll(context));
+        let Some(Awaited { event, message, .. }) = self.awaited.take() else {
             return Poll::Ready(None);
         };
         Poll::Ready(Some(match rewritten {
-            Ok(message) => {
-                self.note_answer(is_error);
-                Ok(event.encode_with(&message))
+            Ok(text) => {
+                if let AwaitedMessage::Answer(is_error) = message {
+                    self.note_answer(is_error);
+                }
+                Ok(event.encode_with(&text))
             }
             Err(refusal) => Err(CallFailure::of(&refusal)),
         }))
@@ -236,11 +284,7 @@ impl EventStream {
     /// Checks one event.
     fn pass(&mut self, mut event: Event) -> Result<Passing, CallFailure> {
         let Some(data) = event.data.take_if(|data| !data.is_empty()) else {
-            // A keep-alive is needed only if no other event is queued. An id or a retry
-            // time tells the client how to resume the stream.
-            let left = Event { name: None, ..event };
-            let is_needed = self.events.is_empty() || left != Event::default();
-            return Ok(if is_needed { Passing::Bytes(left.encode()) } else { Passing::Nothing });
+            return Ok(self.pass_empty(event));
         };
         if !event.is_message() {
             return Ok(Passing::Nothing);
@@ -248,9 +292,7 @@ impl EventStream {
         let bounds = self.exchange.gateway.settings.answer_bounds();
         let document = match Document::parse(data.as_str(), &bounds) {
             Ok(document) => document,
-            Err(refusal) => {
-                return self.skip(&data, &format!("an event is not valid JSON: {refusal}"));
-            }
+            Err(refusal) => return self.skip(&data, &unreadable("an event", &refusal)),
         };
         let message = match Message::read(&document) {
             Ok(message) => message,
@@ -258,9 +300,16 @@ impl EventStream {
                 return self.skip(&data, &format!("an event is not a JSON-RPC message: {error}"));
             }
         };
-        if let Some(silence) = &mut self.silence {
-            silence.as_mut().reset(Instant::now() + self.exchange.server.link.timeout);
+        self.note_message();
+        if matches!(message, Message::Response { .. } | Message::Failure { .. })
+            && let Some(changed) = self.list_changes.flush()
+        {
+            // A client may read no further than the answer.
+            event.data = Some(data);
+            self.events.push_front(Ok(event));
+            return Ok(Passing::Bytes(changed.encode()));
         }
+        self.seal_id(&mut event);
         match message {
             Message::Response { id, result } => {
                 let is_error = result.get("isError").and_then(Value::as_bool);
@@ -279,11 +328,10 @@ impl EventStream {
             Message::Request { .. } if self.exchange.is_modern() => {
                 Err("a request of the server on a stream".into())
             }
-            Message::Request { id, method, .. } => {
-                let passed = server_request::pass(&self.exchange, &document, &id, method);
-                Ok(passed.map_or(Passing::Nothing, |message| {
-                    Passing::Bytes(event.encode_with(&message))
-                }))
+            Message::Request { id, method, .. } => self.request(event, &document, &id, method),
+            Message::Notification { method, .. } if ListChanges::<Event>::concerns(method) => {
+                event.data = Some(document.text().to_owned());
+                Ok(self.list_changed(event, method))
             }
             Message::Notification { method, params } => {
                 self.notification(&event, &document, method, params)
@@ -291,9 +339,65 @@ impl EventStream {
         }
     }
 
+    /// Passes on a request of the server, if the policy permits it.
+    fn request(
+        &mut self,
+        event: Event,
+        document: &Document,
+        id: &Id,
+        method: &str,
+    ) -> Result<Passing, CallFailure> {
+        match server_request::pass(&self.exchange, &mut self.refused, document, id, method)? {
+            Handed::Withheld => Ok(Passing::Nothing),
+            Handed::On(text) => Ok(Passing::Bytes(event.encode_with(&text))),
+            Handed::OnceRecorded(rewriting) => {
+                self.awaited = Some(Awaited { event, rewriting, message: AwaitedMessage::Request });
+                Ok(Passing::Waiting)
+            }
+        }
+    }
+
+    /// The server is not silent.
+    fn note_message(&mut self) {
+        if let Some(silence) = &mut self.silence {
+            let next = Instant::now() + self.exchange.server.link.timeout;
+            silence.as_mut().reset(next.min(self.latest));
+        }
+    }
+
+    /// Passes on an event without a message.
+    fn pass_empty(&self, mut event: Event) -> Passing {
+        // A keep-alive is needed only if no other event is queued. An id or a retry
+        // time tells the client how to resume the stream.
+        self.seal_id(&mut event);
+        let left = Event { name: None, ..event };
+        let is_needed = self.events.is_empty() || left != Event::default();
+        if is_needed { Passing::Bytes(left.encode()) } else { Passing::Nothing }
+    }
+
+    /// Passes on the notification that a list has changed, now or later.
+    fn list_changed(&mut self, event: Event, method: &str) -> Passing {
+        if method == LIST_CHANGED {
+            self.exchange.server.link.state.tools.mark_stale();
+        }
+        let admitted = self.list_changes.admit(method, event);
+        admitted.map_or(Passing::Nothing, |event| Passing::Bytes(event.encode()))
+    }
+
+    /// Replaces the id of an event by one that resumes the stream only in this session.
+    fn seal_id(&self, event: &mut Event) {
+        let exchange = &self.exchange;
+        let is_sealed = exchange.session.is_some() && !exchange.is_part;
+        // An empty id tells the client to forget the last one.
+        if let Some(own) = event.id.take_if(|id| is_sealed && !id.is_empty()) {
+            event.id = seal_event(exchange, &own);
+        }
+    }
+
     /// Skips an event that is not a message. If an answer is expected and the event may
     /// have been meant as the answer, the stream ends: another answer may never come.
     fn skip(&mut self, data: &str, why: &str) -> Result<Passing, CallFailure> {
+        let why = &*self.exchange.server.link.without_secrets(why);
         if self.expected.is_some() && resembles_message(data) {
             return Err(why.into());
         }
@@ -315,7 +419,9 @@ impl EventStream {
             Some(expected) => (expected.id == *id && !self.is_answered).then(|| expected.clone()),
             // A replayed answer does not name its request, so its members tell what it
             // is.
-            None if self.replays => Some(Expected { id: id.clone(), shape: guess_shape(result) }),
+            None if self.replays => {
+                Some(Expected { id: id.clone(), shape: super::guess_shape(result) })
+            }
             None => None,
         }
     }
@@ -328,83 +434,10 @@ impl EventStream {
         is_error: Option<bool>,
     ) {
         let exchange = Arc::clone(&self.exchange);
-        let rewriting = Box::pin(async move {
-            let result = document.root().get("result").ok_or(Refusal::Internal)?;
-            let changed = rewrite::result(&exchange, &expected, &document, result).await?;
-            Ok(changed.unwrap_or_else(|| document.into_text()))
-        });
-        self.rewriting = Some((event, rewriting, is_error));
-    }
-
-    fn notification(
-        &self,
-        event: &Event,
-        document: &Document,
-        method: &str,
-        params: Option<Value<'_>>,
-    ) -> Result<Passing, CallFailure> {
-        let link = &self.exchange.server.link;
-        let named = |name: &str| params.and_then(|params| params.get(name));
-        let changed = match method {
-            "notifications/tools/list_changed" => {
-                link.state.tools.mark_stale();
-                None
-            }
-            "notifications/resources/updated" => {
-                let uri = named("uri").and_then(Value::as_str).ok_or("an update of no resource")?;
-                if !self.exchange.lets_pass(|policy| policy.permits_resource(uri)) {
-                    return Ok(Passing::Nothing);
-                }
-                None
-            }
-            "notifications/tasks/status" | "notifications/tasks" => {
-                let id = named("taskId").ok_or("news of no task")?;
-                let text = id.as_str().ok_or("news of no task")?;
-                if !link.state.tools.is_task_of(self.exchange.holder.id(), text) {
-                    return Ok(Passing::Nothing);
-                }
-                let sealed = seal_task(&self.exchange, text).map_err(|_| "no seal")?;
-                Some(replace(document, id, &sealed))
-            }
-            "notifications/cancelled" if !self.exchange.is_modern() => {
-                // It cancels a request of the server, which the client knows by our id.
-                let id = named("requestId").ok_or("a cancellation of nothing")?;
-                let sealed =
-                    server_request::seal_request_id(&self.exchange, id.raw()).ok_or("no seal")?;
-                Some(replace(document, id, &sealed))
-            }
-            _ => None,
-        };
-        Ok(Passing::Bytes(event.encode_with(changed.as_deref().unwrap_or(document.text()))))
-    }
-}
-
-fn replace(document: &Document, value: Value<'_>, text: &str) -> String {
-    let (start, end) = (value.offset(), value.offset() + value.raw().len());
-    let whole = document.text();
-    let (before, after) =
-        (whole.get(..start).unwrap_or_default(), whole.get(end..).unwrap_or_default());
-    format!("{before}{}{after}", sluice_wire::edit::quote(text))
-}
-
-/// Guesses the kind of a result from its members, or from members that a client may take
-/// for them. Rewriting finds out whether it is malformed.
-fn guess_shape(result: Option<Value<'_>>) -> Shape {
-    let has = |name: &str| {
-        let governed = Governed::new(name);
-        let is_it = |key: &str| key == name || governed.resembles(key);
-        let members = result.and_then(Value::members).into_iter().flatten();
-        members.filter_map(|(key, _)| key.as_str()).any(is_it)
-    };
-    match () {
-        () if has("tools") => Shape::Tools,
-        () if has("resources") => Shape::Resources,
-        () if has("resourceTemplates") => Shape::Templates,
-        () if has("prompts") => Shape::Prompts,
-        () if has("tasks") => Shape::Tasks,
-        () if has("capabilities") => Shape::Introduction,
-        () if has("task") || has("taskId") => Shape::Task,
-        () => Shape::Plain,
+        let rewriting =
+            Box::pin(async move { rewrite::message(&exchange, &expected, document).await });
+        self.awaited =
+            Some(Awaited { event, rewriting, message: AwaitedMessage::Answer(is_error) });
     }
 }
 
@@ -430,7 +463,9 @@ impl EventStream {
     pub(crate) async fn next(&mut self) -> Option<Result<Bytes, Cut>> {
         std::future::poll_fn(|context| self.poll_piece(context)).await
     }
+}
 
+impl PieceSource for EventStream {
     fn poll_piece(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Bytes, Cut>>> {
         if let Some(first) = self.first.take() {
             return Poll::Ready(Some(Ok(first)));
@@ -441,5 +476,9 @@ impl EventStream {
             self.fail(&why);
             Cut
         })
+    }
+
+    fn give_up(&mut self) {
+        self.fail(&CallFailure::Unread);
     }
 }

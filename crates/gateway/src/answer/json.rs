@@ -10,7 +10,7 @@ use std::{
 use bytes::Bytes;
 use http_body::Body as _;
 use http_body_util::BodyExt as _;
-use sluice_http::{AnswerBody, collect};
+use sluice_http::{AnswerBody, Pace, collect, offload};
 use sluice_wire::{answer::AnswerCheck, json::Document, rpc::Message};
 use tokio::time::{Instant, Sleep};
 
@@ -18,8 +18,9 @@ use super::{
     Expected, HELD, Passed, Shape, is_discovery, is_modern_error, read_whole, rewrite, unreadable,
 };
 use crate::{
-    body::{ClientBody, Cut},
+    body::{ClientBody, Cut, PieceSource},
     exchange::Exchange,
+    listen::Load,
     refusal::Refusal,
     response,
     settle::{CallEnd, CallFailure, Settlement},
@@ -33,8 +34,9 @@ pub(super) async fn relay(
     settlement: &mut Option<Settlement>,
 ) -> Result<Passed, Refusal> {
     if must_be_read_whole(exchange, &expected.shape) {
-        let document = Box::pin(read_whole(exchange, body)).await?;
-        return Box::pin(change(exchange, &expected, document)).await;
+        let (document, portion) = Box::pin(read_whole(exchange, body)).await?;
+        let (response, end) = Box::pin(change(exchange, &expected, document)).await?;
+        return Ok((response.map(|body| body.occupy(portion)), end));
     }
     check(exchange, &expected, body, settlement).await
 }
@@ -57,20 +59,24 @@ async fn change(
 ) -> Result<Passed, Refusal> {
     let message = Message::read(&document)
         .map_err(|_| Refusal::bad_gateway("the answer is not a JSON-RPC response"))?;
-    let (is_error, text) = match message {
+    let (is_error, is_result) = match message {
         Message::Response { id, result } if id == expected.id => {
-            let is_error = result.get("isError").and_then(sluice_wire::json::Value::as_bool);
-            (is_error, rewrite::result(exchange, expected, &document, result).await?)
+            (result.get("isError").and_then(sluice_wire::json::Value::as_bool), true)
         }
         Message::Failure { id: Some(id), error } if id == expected.id => {
             if is_discovery(exchange, expected) && !is_modern_error(error) {
                 return Err(Refusal::LegacyServer);
             }
-            (Some(true), None)
+            (Some(true), false)
         }
         _ => return Err(Refusal::bad_gateway("the answer is to another request")),
     };
-    let response = response::ok(text.unwrap_or_else(|| document.into_text()));
+    let text = if is_result {
+        rewrite::message(exchange, expected, document).await?
+    } else {
+        document.into_text()
+    };
+    let response = response::ok(text);
     Ok((response, CallEnd::Answered { is_error }))
 }
 
@@ -94,8 +100,8 @@ async fn check(
             let outline = checker.finish().map_err(|error| bad_answer(&error))?;
             if outline.is_special && matches!(expected.shape, Shape::Call { .. }) {
                 let document = Document::parse(join(held).to_vec(), &settings.answer_bounds());
-                let document =
-                    document.map_err(|refusal| Refusal::bad_gateway(unreadable(&refusal)))?;
+                let document = document
+                    .map_err(|refusal| Refusal::bad_gateway(unreadable("the answer", &refusal)))?;
                 return Box::pin(change(exchange, expected, document)).await;
             }
             let is_error = if outline.is_failure { Some(true) } else { outline.is_error };
@@ -111,7 +117,7 @@ async fn check(
         let rest = Box::pin(read_rest(exchange, held, body, deadline)).await?;
         return Box::pin(change(exchange, expected, rest)).await;
     }
-    let mut stream = JsonStream {
+    let stream = JsonStream {
         held,
         body,
         check: checker,
@@ -119,9 +125,11 @@ async fn check(
         may_be_special: !matches!(expected.shape, Shape::Call { .. }),
         deadline: Box::pin(tokio::time::sleep_until(deadline)),
         settlement: settlement.take(),
+        pace: Pace::default(),
+        _load: Load::of_long_answer(),
     };
     let mut response = response::ok(Bytes::new());
-    *response.body_mut() = ClientBody::stream(move |context| stream.poll_piece(context));
+    *response.body_mut() = ClientBody::pump(stream, settings.times.unread);
     Ok((response, CallEnd::Later))
 }
 
@@ -138,8 +146,10 @@ async fn read_rest(
     let rest = tokio::time::timeout_at(deadline, collect(body, left)).await;
     let rest = rest.map_err(|_| Refusal::timeout())?;
     bytes.extend(rest.map_err(|_| Refusal::bad_gateway("the answer did not arrive whole"))?);
-    Document::parse(bytes, &settings.answer_bounds())
-        .map_err(|refusal| Refusal::bad_gateway(unreadable(&refusal)))
+    let parsed = offload::parse(bytes, &settings.answer_bounds()).await;
+    parsed
+        .ok_or(Refusal::Internal)?
+        .map_err(|refusal| Refusal::bad_gateway(unreadable("the answer", &refusal)))
 }
 
 fn bad_answer(error: &sluice_wire::answer::AnswerError) -> Refusal {
@@ -170,6 +180,8 @@ struct JsonStream {
     may_be_special: bool,
     deadline: Pin<Box<Sleep>>,
     settlement: Option<Settlement>,
+    pace: Pace,
+    _load: Load,
 }
 
 impl JsonStream {
@@ -190,7 +202,11 @@ impl JsonStream {
     }
 }
 
-impl JsonStream {
+impl PieceSource for JsonStream {
+    fn give_up(&mut self) {
+        let _ = self.cut(&CallFailure::Unread);
+    }
+
     fn poll_piece(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Bytes, Cut>>> {
         if let Some(data) = self.held.pop_front() {
             return Poll::Ready(Some(Ok(data)));
@@ -198,6 +214,7 @@ impl JsonStream {
         if self.deadline.as_mut().poll(context).is_ready() {
             return self.cut(&"the answer did not end in time".into());
         }
+        ready!(self.pace.poll_turn(context));
         // Trailers carry nothing here.
         let frame = loop {
             match ready!(Pin::new(&mut self.body).poll_frame(context)) {
@@ -212,7 +229,10 @@ impl JsonStream {
         };
         match frame {
             Some(Ok(data)) => match self.take(&data) {
-                Ok(()) => Poll::Ready(Some(Ok(data))),
+                Ok(()) => {
+                    self.pace.note(data.len());
+                    Poll::Ready(Some(Ok(data)))
+                }
                 Err(why) => self.cut(&why),
             },
             Some(Err(_)) => self.cut(&"the answer did not arrive whole".into()),
@@ -227,5 +247,65 @@ impl JsonStream {
                 Err(error) => self.cut(&error.to_string().into()),
             },
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        collections::VecDeque,
+        future::poll_fn,
+        sync::{
+            Arc,
+            atomic::{AtomicUsize, Ordering},
+        },
+        task::Poll,
+        time::Duration,
+    };
+
+    use bytes::Bytes;
+    use http_body_util::BodyExt as _;
+    use sluice_http::{AnswerBody, Pace, PollBody};
+    use sluice_wire::{answer::AnswerCheck, rpc::Id};
+
+    use super::JsonStream;
+    use crate::{body::PieceSource as _, listen::Load};
+
+    /// A server that always has more to say, beside another task of the same thread.
+    #[tokio::test]
+    async fn others_run_while_a_long_answer_is_relayed() {
+        const PIECES: usize = 128;
+        let piece = Bytes::from(vec![b'x'; 64 << 10]);
+        let mut pieces: VecDeque<_> = std::iter::repeat_n(piece, PIECES).collect();
+        pieces.push_front(Bytes::from_static(br#"{"jsonrpc":"2.0","id":1,"result":{"x":""#));
+        pieces.push_back(Bytes::from_static(br#""}}"#));
+        let body = PollBody::new(move |_| Poll::Ready(pieces.pop_front().map(Ok)));
+        let mut stream = JsonStream {
+            held: VecDeque::new(),
+            body: AnswerBody::Made(body.boxed_unsync()),
+            check: AnswerCheck::new(Id::Integer("1".into()), 64),
+            left: usize::MAX,
+            may_be_special: true,
+            deadline: Box::pin(tokio::time::sleep(Duration::from_mins(1))),
+            settlement: None,
+            pace: Pace::default(),
+            _load: Load::of_long_answer(),
+        };
+        let turns = Arc::<AtomicUsize>::default();
+        let counted = Arc::clone(&turns);
+        let others = tokio::spawn(async move {
+            loop {
+                tokio::task::yield_now().await;
+                counted.fetch_add(1, Ordering::Relaxed);
+            }
+        });
+        let mut relayed = 0;
+        while let Some(piece) = poll_fn(|context| stream.poll_piece(context)).await {
+            relayed += piece.unwrap().len();
+        }
+        others.abort();
+        assert!(relayed > PIECES * (64 << 10));
+        let turns = turns.load(Ordering::Relaxed);
+        assert!(turns >= PIECES / 4, "others had {turns} turns");
     }
 }

@@ -6,20 +6,23 @@
 
 use std::sync::Arc;
 
-use sluice_policy::ServerRequest;
+use sluice_policy::{AccessDenial, AccessRequest, ServerRequest};
 use sluice_wire::{
     edit::{Edits, quote},
     json::{Document, Value},
     rpc::Id,
 };
 
+use super::{events::Rewriting, refused_requests::RefusedRequests};
 use crate::{
     exchange::Exchange,
     refusal::Refusal,
-    reserve::{Permitted, deny_server_request},
+    reserve::{Asked, allow_server_request, deny_server_request},
     seal::Purpose,
-    send::forward,
 };
+
+/// Inputs that one result may request, so that it makes no more records.
+const MOST_INPUTS: usize = 64;
 
 /// The policy's name for a method of a server request.
 fn kind(method: &str) -> Option<ServerRequest> {
@@ -31,26 +34,69 @@ fn kind(method: &str) -> Option<ServerRequest> {
     }
 }
 
-fn is_permitted(exchange: &Exchange, method: &str) -> bool {
-    let permits =
-        |request| exchange.rules().is_some_and(|policy| policy.permits_server_request(request));
-    method == "ping" || kind(method).is_some_and(permits)
+/// Why a request may not pass, if so.
+fn find_denial(exchange: &Exchange, method: &str) -> Option<AccessDenial> {
+    if method == "ping" {
+        return None;
+    }
+    let request =
+        kind(method).map_or(AccessRequest::OtherServerRequest, AccessRequest::ServerRequest);
+    exchange.check_access(request).err()
 }
 
-/// The request under an id of ours. `None` if it must not be passed on; the server then
-/// gets a refusal.
+/// What happens to a request of the server.
+pub(super) enum Handed {
+    /// The client does not get it.
+    Withheld,
+    /// It is passed on with this text.
+    On(String),
+    /// It is passed on when its record is on disk.
+    OnceRecorded(Rewriting),
+}
+
+/// Decides about a request on a stream. It is passed on under an id of ours, or the server gets a
+/// refusal. An error says why the stream must be cut.
 pub(super) fn pass(
     exchange: &Arc<Exchange>,
+    refused: &mut RefusedRequests,
     document: &Document,
     id: &Id,
     method: &str,
-) -> Option<String> {
-    if !is_permitted(exchange, method) {
-        tokio::spawn(turn_away(Arc::clone(exchange), id.clone(), method.to_owned()));
-        if !exchange.is_shadow() {
-            return None;
+) -> Result<Handed, String> {
+    let asked = Asked::read(exchange, method, document.root().get("params"));
+    let denial = find_denial(exchange, method);
+    let is_recorded = denial.is_none() && kind(method).is_some();
+    if let Some(denial) = denial {
+        let in_shadow = denial.in_shadow;
+        refused.add(exchange, id, asked.clone(), denial)?;
+        if !in_shadow {
+            return Ok(Handed::Withheld);
         }
     }
+    let Some(text) = seal_id(exchange, document, id) else { return Ok(Handed::Withheld) };
+    if !is_recorded {
+        return Ok(Handed::On(text));
+    }
+    let exchange = Arc::clone(exchange);
+    Ok(Handed::OnceRecorded(Box::pin(async move {
+        allow_server_request(&exchange, &asked).await?;
+        Ok(text)
+    })))
+}
+
+impl Asked {
+    /// Reads a request of the server. Nothing in it repeats the server's secrets.
+    fn read(exchange: &Exchange, method: &str, params: Option<Value<'_>>) -> Asked {
+        let link = &exchange.server.link;
+        // Where a person is sent to. The query may be meant for nobody else.
+        let url = params.and_then(|params| params.get("url")?.as_str());
+        let url = url.and_then(|url| url.split(['?', '#']).next());
+        let target = url.map(|url| link.without_secrets(url).into_owned());
+        Asked { method: link.without_secrets(method).into_owned(), target }
+    }
+}
+
+fn seal_id(exchange: &Exchange, document: &Document, id: &Id) -> Option<String> {
     let sealed = seal_request_id(exchange, &id.to_json())?;
     let mut edits = Edits::new(document);
     edits.replace(document.root().get("id")?, quote(&sealed));
@@ -85,31 +131,27 @@ pub(crate) fn open_request_id(exchange: &Exchange, id: &Id) -> Option<String> {
     is_ours.then_some(own)
 }
 
-/// Records that a request of the server is refused, and answers it with an error.
-async fn turn_away(exchange: Arc<Exchange>, id: Id, method: String) {
-    if deny_server_request(&exchange, &method).await.is_ok() {
-        // In shadow mode the request is passed on, and the client answers it.
-        return;
-    }
-    let permitted = Permitted::refuse_server_request(&id, method);
-    if let Err(refusal) = forward(&exchange, permitted).await {
-        tracing::warn!(
-            server = exchange.server_name(),
-            ?refusal,
-            "a server could not be told that its request was refused"
-        );
-    }
-}
-
-/// Refuses a result that asks for input which the policy does not let the server request.
+/// Refuses a result that asks for input which the policy does not let the server request. What
+/// may be requested is recorded.
 pub(super) async fn check_input(exchange: &Exchange, input: Value<'_>) -> Result<(), Refusal> {
     let malformed =
         || Refusal::bad_gateway("the answer cannot be filtered: `inputRequests` is malformed");
+    let mut permitted = Vec::new();
     for (_, request) in input.members().ok_or_else(malformed)? {
         let method = request.get("method").and_then(Value::as_str).ok_or_else(malformed)?;
-        if !is_permitted(exchange, method) {
-            deny_server_request(exchange, method).await?;
+        let asked = Asked::read(exchange, method, request.get("params"));
+        if let Some(denial) = find_denial(exchange, method) {
+            deny_server_request(exchange, &asked, denial).await?;
+        } else if kind(method).is_some() {
+            permitted.push(asked);
         }
+    }
+    if permitted.len() > MOST_INPUTS {
+        let why = format!("the server requests more than {MOST_INPUTS} inputs at once");
+        return Err(Refusal::bad_gateway(why));
+    }
+    for asked in &permitted {
+        allow_server_request(exchange, asked).await?;
     }
     Ok(())
 }

@@ -26,7 +26,7 @@ async fn fetch(link: &Link, bounds: &Bounds) -> Result<Vec<Document>, String> {
         ClientError::Send(SendError::NotStarted(why)) => why,
         error => explain(link, error.to_string()),
     };
-    let headers = link.credential.to_headers();
+    let headers = link.own_headers();
     let mut client = link.state.introduce(&headers, *bounds).await.map_err(said)?;
     let pages = client.pages("tools/list").await.map_err(said)?;
     client.goodbye().await;

@@ -5,14 +5,15 @@ use std::sync::LazyLock;
 use sluice_wire::{
     json::Value,
     look_alike::Governed,
-    mcp::{META_CAPABILITIES, META_VERSION},
+    mcp::{META_CAPABILITIES, META_VERSION, Method, MethodClass, Target},
+    rpc::Message,
 };
 
-use super::ToolCall;
+use super::{Ruling, ToolCall};
 use crate::{
     assess::ToolList,
     exchange::Exchange,
-    protocol_version::{argument_text, decode_mirrored},
+    protocol_version::{argument_text, check_mirrors, decode_mirrored},
     refusal::Refusal,
 };
 
@@ -43,15 +44,43 @@ pub(super) fn refuse_look_alikes(params: Option<Value<'_>>) -> Result<(), Refusa
     Ok(())
 }
 
+/// The tool that a message calls, if the call passes every check that needs no tool
+/// definitions: nothing is asked of a server for a call that is refused anyway.
+pub(crate) fn called_tool<'m>(exchange: &Exchange, message: &Message<'m>) -> Option<&'m str> {
+    let Message::Request { method, params, .. } = message else { return None };
+    let known = Method::find(method, exchange.revision)?;
+    if known.class != MethodClass::ToolCall || refuse_look_alikes(*params).is_err() {
+        return None;
+    }
+    match Target::read(known.class, *params) {
+        Ok(Target::Tool { name, .. }) => Some(name),
+        _ => None,
+    }
+}
+
+/// Checks that the headers of a modern message agree with it, unless the policy refuses it.
+pub(super) fn check_headers(
+    exchange: &Exchange,
+    method: &str,
+    params: Option<Value<'_>>,
+    ruling: &Ruling<'_>,
+) -> Result<(), Refusal> {
+    if !exchange.is_modern() || ruling.is_refused() {
+        return Ok(());
+    }
+    check_mirrors(&exchange.headers, method, params)?;
+    match ruling {
+        Ruling::Tool(ruling) => check_arguments(exchange, ruling.list.as_deref(), ruling.call),
+        Ruling::Open | Ruling::Access(_) | Ruling::LookAlike { .. } => Ok(()),
+    }
+}
+
 /// Checks that headers which repeat arguments have the arguments' values.
-pub(super) fn check_mirrored(
+fn check_arguments(
     exchange: &Exchange,
     list: Option<&ToolList>,
     call: ToolCall<'_>,
 ) -> Result<(), Refusal> {
-    if !exchange.is_modern() {
-        return Ok(());
-    }
     for repeated in list.map_or(&[][..], |list| list.mirrored_arguments(call.tool)) {
         let said = argument_text(call.arguments, &repeated.argument);
         if decode_mirrored(&exchange.headers, &*repeated.header) != said {

@@ -3,7 +3,7 @@
 
 use std::sync::LazyLock;
 
-use sluice_policy::ServerRequest;
+use sluice_policy::{AccessRequest, ServerRequest};
 use sluice_wire::{
     edit::{self, Edits, Fate, quote},
     json::{Document, Value},
@@ -52,9 +52,10 @@ pub(super) fn edit(
 fn without_denied(exchange: &Exchange, declared: Value<'_>) -> Option<String> {
     let is_denied = |key: &str| {
         let of = |(_, name): &&(_, Governed)| name.name() == key || name.resembles(key);
-        DECLARED.iter().find(of).is_some_and(|(request, _)| {
-            !exchange.lets_pass(|policy| policy.permits_server_request(*request))
-        })
+        DECLARED
+            .iter()
+            .find(of)
+            .is_some_and(|(request, _)| !exchange.lets_pass(AccessRequest::ServerRequest(*request)))
     };
     let has_denied = declared.members()?.any(|(key, _)| key.as_str().is_some_and(is_denied));
     let fate = |key: &str, _| if is_denied(key) { Fate::Drop } else { Fate::Keep };

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use sluice_policy::{Call, Facts, Policy};
+use sluice_policy::{AccessDenial, AccessRequest, Call, Facts, Policy};
 use sluice_wire::{
     json::{Document, Value},
     mcp::{META_CAPABILITIES, Method, MethodClass, TASKS_EXTENSION, Target},
@@ -17,12 +17,13 @@ use super::{
 };
 use crate::{
     answer::{Expected, Shape},
-    assess::{ToolList, Tools},
+    assess::{ToolList, withholds_name},
     exchange::Exchange,
     protocol_version::mirrored_target,
     refusal::Refusal,
     repair,
     sealed_ids::{open_state, open_task},
+    shares::claim_lease,
 };
 
 /// A request while it is being judged.
@@ -31,10 +32,12 @@ pub(super) struct Request<'a> {
     pub(super) document: &'a Document,
     pub(super) id: Id,
     pub(super) params: Option<Value<'a>>,
+    /// The server's tools, if this calls one and the decision may depend on them.
+    pub(super) tools: Option<Arc<ToolList>>,
 }
 
 impl<'a> Request<'a> {
-    pub(super) async fn judge(self, method: &'a str) -> Result<Route<'a>, Refusal> {
+    pub(super) fn judge(self, method: &'a str) -> Result<Route<'a>, Refusal> {
         if is_notification(method) {
             return Err(Refusal::Request(format!("`{method}` is a notification and has no id")));
         }
@@ -48,14 +51,14 @@ impl<'a> Request<'a> {
             .map_err(|error| Refusal::Params(error.to_string()))?;
         match (known.class, target) {
             (MethodClass::ToolCall, Target::Tool { name, arguments }) => {
-                self.tool_call(known.name, ToolCall { tool: name, arguments }).await
+                self.tool_call(known.name, ToolCall { tool: name, arguments })
             }
             (MethodClass::Task, Target::Task(task)) => self.task(known.name, task),
             (MethodClass::Resource | MethodClass::Completion, Target::Resource(uri)) => {
-                self.access(known.name, uri, "/resources", Policy::permits_resource)
+                self.access(known.name, uri, AccessRequest::Resource(uri))
             }
             (MethodClass::Prompt | MethodClass::Completion, Target::Prompt(name)) => {
-                self.access(known.name, name, "/prompts", Policy::permits_prompt)
+                self.access(known.name, name, AccessRequest::Prompt(name))
             }
             (class, _) => self.open(known.name, class),
         }
@@ -66,7 +69,9 @@ impl<'a> Request<'a> {
         if !is_open(class) {
             return Err(Refusal::Internal);
         }
+        let check = || checks::check_headers(self.exchange, method, self.params, &Ruling::Open);
         if class == MethodClass::Listen {
+            check()?;
             return Ok(Route::Subscribe(self.id));
         }
         let shape = match method {
@@ -78,8 +83,9 @@ impl<'a> Request<'a> {
             "tasks/list" => Shape::Tasks,
             _ => Shape::Plain,
         };
-        if let Some(empty) = empty_list(self.exchange, &shape) {
-            return Err(Refusal::Result(empty));
+        if let Some(result) = empty_list(self.exchange, &shape) {
+            check()?;
+            return Ok(Route::Answered { id: self.id, result });
         }
         self.finish(method, shape, None, Ruling::Open)
     }
@@ -89,23 +95,19 @@ impl<'a> Request<'a> {
         self,
         method: &'static str,
         target: &'a str,
-        rule: &'static str,
-        permits: fn(&Policy, &str) -> bool,
+        request: AccessRequest<'_>,
     ) -> Result<Route<'a>, Refusal> {
-        let is_permitted = self.exchange.rules().is_some_and(|policy| permits(policy, target));
-        let state = self.open_state(method, target)?;
         let ruling = Ruling::Access(Access {
             method: method.into(),
             target,
-            rule,
-            is_permitted,
+            denial: self.exchange.check_access(request).err(),
             refused_as: None,
-            refuses_in_shadow: false,
         });
         let shape = match mirrored_target(method) {
             Some(_) => Shape::Call { method, target: target.to_owned() },
             None => Shape::Plain,
         };
+        let state = self.open_state(method, target, &ruling)?;
         self.finish(method, shape, state.as_ref(), ruling)
     }
 
@@ -116,10 +118,10 @@ impl<'a> Request<'a> {
         let ruling = Ruling::Access(Access {
             method: method.into(),
             target: task,
-            rule: "(unknown task)",
-            is_permitted: own.is_some(),
+            denial: own
+                .is_none()
+                .then(|| AccessDenial { rule: "(unknown task)".into(), in_shadow: false }),
             refused_as: Some(self.no_such_task(method)),
-            refuses_in_shadow: true,
         });
         let own = own.map(|own| ("taskId", own));
         self.finish(method, Shape::Task, own.as_ref(), ruling)
@@ -141,15 +143,9 @@ impl<'a> Request<'a> {
         if extension.is_some() { unknown() } else { Refusal::TasksUndeclared }
     }
 
-    async fn tool_call(
-        self,
-        method: &'static str,
-        call: ToolCall<'a>,
-    ) -> Result<Route<'a>, Refusal> {
-        let list = definitions(self.exchange, call.tool).await;
-        checks::check_mirrored(self.exchange, list.as_deref(), call)?;
-        let state = self.open_state(method, call.tool)?;
-        let facts = list.as_ref().map_or(Facts::NoList, |list| list.facts(call.tool));
+    fn tool_call(mut self, method: &'static str, call: ToolCall<'a>) -> Result<Route<'a>, Refusal> {
+        let list = self.tools.take();
+        let facts = self.facts(list.as_deref(), call.tool);
         let judged = Call::new(call.tool, call.arguments)
             .map_err(|error| Refusal::Params(error.to_string()))?;
         let decision =
@@ -159,11 +155,34 @@ impl<'a> Request<'a> {
             !self.exchange.is_modern() && task.is_some_and(|task| task.members().is_some());
         let shape = Shape::Call { method, target: call.tool.to_owned() };
         let ruling = Ruling::Tool(ToolRuling { call, decision, list, wants_task });
+        let state = self.open_state(method, call.tool, &ruling)?;
         self.finish(method, shape, state.as_ref(), ruling)
     }
 
-    /// The server's own state of an unfinished request, if the client sends one.
-    fn open_state(&self, method: &str, target: &str) -> Result<Option<Replaced>, Refusal> {
+    /// The facts about the tool that is called.
+    ///
+    /// A policy that hides anything forwards only names that are in the server's list: without
+    /// the list nobody knows which tool another spelling of a name would reach.
+    fn facts<'l>(&self, list: Option<&'l ToolList>, tool: &str) -> Facts<'l> {
+        match list {
+            _ if withholds_name(&self.exchange.server.link, tool) => Facts::Withheld,
+            Some(list) => list.facts(tool),
+            None if self.exchange.rules().is_some_and(Policy::hides_anything) => Facts::NotInList,
+            None => Facts::NoList,
+        }
+    }
+
+    /// The server's own state of an unfinished request, if the client sends one and the
+    /// request may be sent.
+    fn open_state(
+        &self,
+        method: &str,
+        target: &str,
+        ruling: &Ruling<'_>,
+    ) -> Result<Option<Replaced>, Refusal> {
+        if ruling.is_refused() {
+            return Ok(None);
+        }
         let Some(state) = self.params.and_then(|params| params.get("requestState")) else {
             return Ok(None);
         };
@@ -199,11 +218,13 @@ impl<'a> Request<'a> {
         replaced: Option<&Replaced>,
         ruling: Ruling<'a>,
     ) -> Result<Route<'a>, Refusal> {
+        checks::check_headers(self.exchange, method, self.params, &ruling)?;
         let edited = edits::edit(self.exchange, self.document, self.params, replaced)?;
         let request = Outgoing {
             mirrors: self.exchange.is_modern().then(|| (method.to_owned(), target)),
             expected: Some(Expected { id: self.id, shape }),
             is_lasting: repair::is_lasting(method, self.params),
+            lease: claim_lease(self.exchange, method, self.params)?,
             ..post(self.document, edited)
         };
         Ok(Route::Decided(Box::new(Judged { request, ruling })))
@@ -225,22 +246,7 @@ fn empty_list(exchange: &Exchange, shape: &Shape) -> Option<String> {
     } else {
         ""
     };
-    (is_denied && !exchange.is_shadow()).then(|| format!(r#"{{"{member}":[]{modern}}}"#))
-}
-
-/// The server's list of tools, if the decision may depend on it.
-async fn definitions(exchange: &Exchange, tool: &str) -> Option<Arc<ToolList>> {
-    let link = &exchange.server.link;
-    let is_needed = exchange.policy.as_ref().is_some_and(|in_force| in_force.needs_definitions);
-    let bounds = exchange.gateway.settings.answer_bounds();
-    if is_needed || exchange.is_modern() {
-        return Box::pin(Tools::list(link, &bounds, tool)).await;
-    }
-    let known = link.state.tools.tool_list();
-    if known.is_none() {
-        link.state.tools.learn_once(link, &bounds);
-    }
-    known
+    is_denied.then(|| format!(r#"{{"{member}":[]{modern}}}"#))
 }
 
 /// A parameter, if it is present and a string.

@@ -1,5 +1,4 @@
-//! Relays the server's own stream to a client of this transport, which has a single
-//! stream.
+//! Relays the server's own stream to an HTTP+SSE client, which has a single stream.
 
 use std::{sync::Arc, time::Duration};
 
@@ -12,7 +11,8 @@ use crate::{
     exchange::Exchange,
     refusal::Refusal,
     session::Session,
-    stream::{News, Watcher, open_stream},
+    session_stream::{News, Watcher, open_stream},
+    shares::StreamPlace,
 };
 
 /// Backoff before a stream that ended is opened again.
@@ -28,13 +28,15 @@ pub(super) async fn follow(client: Arc<Client>, mut exchange: Exchange) {
     let own = |exchange: &Exchange| {
         Session::open(&exchange.gateway, &exchange.holder, exchange.server_name(), sealed?).ok()
     };
-    let Ok(slot) = exchange.gateway.connections.acquire() else { return };
+    let Ok(place) = StreamPlace::take_connected(&exchange.gateway, &exchange.holder) else {
+        return;
+    };
     let mut pause = FIRST_PAUSE;
     loop {
         // The upstream session may have been re-established under another id.
         exchange.session = own(&exchange);
         let shared = Arc::new(exchange);
-        match open_stream(&shared, false).await {
+        match open_stream(&shared).await {
             Ok((again, stream)) => {
                 let Some(renewed) = pass_stream_on(&client, again, stream).await else {
                     break;
@@ -55,7 +57,7 @@ pub(super) async fn follow(client: Arc<Client>, mut exchange: Exchange) {
         }
         pause = (pause * 2).min(LONGEST_PAUSE);
     }
-    drop(slot);
+    drop(place);
 }
 
 /// Passes on a stream to its end; returns the current exchange, or `None` if the client

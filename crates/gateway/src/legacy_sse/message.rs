@@ -1,5 +1,5 @@
-//! A message that a client of this transport posted: it is accepted at once, and its
-//! answer is delivered on the client's stream.
+//! A message that an HTTP+SSE client posted: it is accepted at once, and its answer is
+//! delivered on the client's stream.
 
 use std::{panic::AssertUnwindSafe, sync::Arc};
 
@@ -15,7 +15,15 @@ use sluice_wire::{
 };
 
 use super::{Client, Clients, encode_event, target::Target};
-use crate::{answer::parse_answer, body::ClientBody, receive, refusal::Refusal, response};
+use crate::{
+    answer::parse_answer,
+    body::ClientBody,
+    budget::collect,
+    outlive::Absence,
+    receive::{self, RequestBody},
+    refusal::Refusal,
+    response,
+};
 
 /// Accepts a message. Errors of the HTTP request are answered here; everything else is
 /// answered on the stream.
@@ -30,7 +38,7 @@ pub(crate) async fn message(
     let client =
         sealed.and_then(|sealed| Clients::find(&target, sealed)).ok_or(Refusal::Session)?;
     receive::check_media_type(target.headers())?;
-    let bytes = receive::body(&gateway.settings.bounds, body).await?;
+    let RequestBody { bytes, portion } = receive::body(&gateway, target.holder(), body).await?;
     let document = receive::parse(&gateway.settings.bounds, bytes)?;
     let message = Message::read(&document).map_err(|error| Refusal::Request(error.to_string()))?;
     as_later_transport(&client, target.headers_mut());
@@ -53,13 +61,19 @@ pub(crate) async fn message(
         }
         return Ok(answer);
     };
-    let room = Arc::clone(&client.room).try_acquire_owned().map_err(|_| Refusal::Busy)?;
+    let busy = |_| Refusal::Busy("too many requests in progress on this stream");
+    let room = Arc::clone(&client.room).try_acquire_owned().map_err(busy)?;
+    let absence = Absence::new(&gateway, target.holder());
     tokio::spawn(async move {
         let in_flight = gateway.metrics.in_flight();
         let bounds = gateway.settings.answer_bounds();
-        let answered = AssertUnwindSafe(target.answer(document)).catch_unwind().await;
+        let answering = AssertUnwindSafe(target.answer(document)).catch_unwind();
+        let attended = Box::pin(absence.attend(answering, client.sender.closed()));
+        let Some(answered) = attended.await else {
+            return;
+        };
         let answer = answered.unwrap_or_else(|_| Refusal::Internal.respond(Some(&id)));
-        drop(in_flight);
+        drop((in_flight, portion));
         let delivery = Delivery { client: &client, id, is_hello, has_session: true, bounds };
         delivery.deliver(answer).await;
         drop(room);
@@ -108,7 +122,7 @@ impl Delivery<'_> {
         }
         let Some(last) = last else {
             let broken = Refusal::bad_gateway("the answer did not arrive whole");
-            return self.client.say(encode_event(&broken.to_json(Some(&self.id)))).await;
+            return self.refuse(&broken).await;
         };
         if self.is_hello {
             // Stored before the client gets the answer, so that its next message finds
@@ -117,7 +131,11 @@ impl Delivery<'_> {
             agreed.session = parts.headers.get(SESSION).cloned();
             agreed.revision = agreed_revision(&last);
         }
-        self.client.say(encode_event(last.text())).await;
+        let said = self.client.say(encode_event(last.text())).await;
+        drop(last);
+        if let Err(refusal) = said {
+            self.refuse(&refusal).await;
+        }
         if parts.status == StatusCode::NOT_FOUND && self.has_session {
             // The session is gone, and this transport can say so only by ending the
             // stream.
@@ -125,9 +143,15 @@ impl Delivery<'_> {
         }
     }
 
+    async fn refuse(&self, refusal: &Refusal) {
+        // An error is too short to be counted.
+        let _ = self.client.say(encode_event(&refusal.to_json(Some(&self.id)))).await;
+    }
+
     /// An answer that is one message.
     async fn whole(&self, body: ClientBody) -> Option<Document> {
-        let bytes = sluice_http::collect(body, self.bounds.bytes).await.ok()?;
+        let mut portion = self.client.bytes.open(&self.client.grant);
+        let bytes = collect(body, self.bounds.bytes, &mut portion).await.ok()?;
         let document = Document::parse(bytes, &self.bounds).ok()?;
         match Message::read(&document) {
             Ok(Message::Failure { id: None, error }) => {

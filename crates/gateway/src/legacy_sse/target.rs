@@ -1,5 +1,4 @@
-//! The other end of a connection of this transport: one server, or all servers of the
-//! grant.
+//! The destination of an HTTP+SSE connection: one server, or all servers of the grant.
 
 use std::sync::Arc;
 
@@ -22,8 +21,8 @@ use crate::{
     grants::Holder,
     refusal::Refusal,
     session::Session,
+    session_stream::{News, Watcher, end_session},
     stack::{self, Stack},
-    stream::{News, Watcher, end_session},
 };
 
 /// The other end of a connection, with the headers of the current request.

@@ -1,8 +1,13 @@
 //! Health probes: connections whose first request asks for `/healthz` or `/readyz`.
 //!
 //! They are answered on the thread that accepts connections, which never commits, so that
-//! a stalled disk does not stop them. Encrypted connections cannot be recognised this
-//! way; with TLS, calls leave commits to the store's thread.
+//! a stalled disk does not stop them. A probe over TLS cannot be recognised before the
+//! handshake, so with TLS no connection's thread commits.
+//!
+//! LIMIT: only the first bytes of a connection are looked at. Without TLS, a probe that follows
+//! a call on a connection kept alive, or that arrives over HTTP/2, is answered on a thread that
+//! commits, and waits while the disk stalls. Probes should open a connection each, as those
+//! of Kubernetes and of most load balancers do.
 
 use tokio::net::TcpStream;
 

@@ -1,11 +1,9 @@
-//! The threads that connections run on.
-//!
-//! Each thread has a runtime of its own, and a connection stays on its thread: a call
-//! goes from the client's connection to an HTTP/1.1 server's and back without another
-//! thread taking part. A multi-threaded runtime would move tasks, and the memory that
-//! they use, between cores.
+//! The threads that connections run on: each has a single-threaded runtime, and a connection
+//! stays on its thread, with its calls and their HTTP/1.1 connections to servers. A
+//! multi-threaded runtime would move tasks, and the memory they use, between cores.
 
 use std::{
+    cell::OnceCell,
     io,
     num::NonZero,
     sync::{
@@ -27,6 +25,8 @@ use tokio::{
 /// of thousands of calls a second, and the fewer connections it has, the fewer calls
 /// share a commit.
 const SHARING: usize = 32;
+/// As many connections as one long answer weighs while it is relayed.
+const WEIGHT: usize = 8;
 /// The longest sleep of a thread. Timers of calls are due later: setting a timer that is
 /// due before all others makes the runtime wake itself.
 const NAP: Duration = Duration::from_secs(10);
@@ -57,7 +57,7 @@ pub enum Commits {
 #[derive(Debug)]
 struct Thread {
     runtime: Handle,
-    /// Connections on this thread.
+    /// Connections on this thread, and the weight of what they relay.
     taken: Arc<AtomicUsize>,
     /// Dropped to end the thread. Both fields are set until then.
     end: Option<oneshot::Sender<()>>,
@@ -67,6 +67,35 @@ struct Thread {
 /// A connection's place on a thread; it is freed on drop.
 #[derive(Debug)]
 pub(super) struct Seat(Arc<AtomicUsize>);
+
+thread_local! {
+    /// What is taken of the current thread, if it serves connections.
+    static TAKEN: OnceCell<Arc<AtomicUsize>> = const { OnceCell::new() };
+}
+
+/// The weight of something that keeps a thread busy; it is removed on drop. New connections are
+/// placed on threads that have less to do.
+#[derive(Debug)]
+pub(crate) struct Load(Option<Arc<AtomicUsize>>);
+
+impl Load {
+    /// A long answer that the current thread relays.
+    pub(crate) fn of_long_answer() -> Load {
+        let taken = TAKEN.with(|taken| taken.get().cloned());
+        if let Some(taken) = &taken {
+            taken.fetch_add(WEIGHT, Ordering::Relaxed);
+        }
+        Load(taken)
+    }
+}
+
+impl Drop for Load {
+    fn drop(&mut self) {
+        if let Some(taken) = &self.0 {
+            taken.fetch_sub(WEIGHT, Ordering::Relaxed);
+        }
+    }
+}
 
 impl Threads {
     /// At most one thread per processor available to this process. One is started now,
@@ -108,6 +137,8 @@ impl Thread {
     fn start(commits: Commits) -> io::Result<Thread> {
         let (end, ended) = oneshot::channel();
         let (tell, told) = mpsc::channel();
+        let taken = Arc::<AtomicUsize>::default();
+        let own = Arc::clone(&taken);
         // The runtime is built and dropped on its own thread: it must not be dropped
         // inside another runtime.
         let run = move || {
@@ -119,6 +150,7 @@ impl Thread {
                 Ok(runtime) => runtime,
                 Err(error) => return drop(tell.send(Err(error))),
             };
+            TAKEN.with(|taken| drop(taken.set(own)));
             let _ = tell.send(Ok(runtime.handle().clone()));
             runtime.block_on(nap_until(ended));
             // Slow name lookups are not waited for.
@@ -126,7 +158,7 @@ impl Thread {
         };
         let joined = Some(thread::Builder::new().name("calls".into()).spawn(run)?);
         let runtime = told.recv().map_err(io::Error::other)??;
-        Ok(Thread { runtime, taken: Arc::default(), end: Some(end), joined })
+        Ok(Thread { runtime, taken, end: Some(end), joined })
     }
 
     fn connections(&self) -> usize {
@@ -158,7 +190,7 @@ impl Drop for Thread {
 mod tests {
     use std::iter;
 
-    use super::{Commits, SHARING, Thread, Threads};
+    use super::{Commits, Load, SHARING, Thread, Threads, WEIGHT};
 
     fn taken(threads: &Threads) -> Vec<usize> {
         threads.0.lock().unwrap().threads.iter().map(Thread::connections).collect()
@@ -190,6 +222,24 @@ mod tests {
         assert_eq!(receiver.recv().unwrap().as_deref(), Some("calls"));
         drop(threads);
         assert!(receiver.recv().is_err());
+    }
+
+    #[test]
+    fn a_connection_is_placed_where_no_long_answers_are_relayed() {
+        let threads = Threads::up_to(2, Commits::Apart).unwrap();
+        let (busy, _seat) = threads.seat();
+        let (sender, relaying) = std::sync::mpsc::channel();
+        busy.spawn(async move {
+            let answers: Vec<_> =
+                iter::repeat_with(Load::of_long_answer).take(SHARING / WEIGHT).collect();
+            sender.send(answers).unwrap();
+        });
+        let answers = relaying.recv().unwrap();
+        assert_eq!(taken(&threads), [SHARING + 1]);
+        let _other = threads.seat();
+        assert_eq!(taken(&threads), [SHARING + 1, 1]);
+        drop(answers);
+        assert_eq!(taken(&threads), [1, 1]);
     }
 
     #[tokio::test]

@@ -18,7 +18,7 @@ const LONGEST: usize = 16 << 10;
 /// The memory that one entry needs besides its text.
 const OVERHEAD: usize = 512;
 
-/// What is needed to re-establish sessions.
+/// The state needed to re-establish sessions.
 #[derive(Debug)]
 pub(crate) struct Repairs {
     /// By our id of the session.
@@ -30,6 +30,7 @@ pub(crate) struct Repairs {
 
 impl Default for Repairs {
     fn default() -> Repairs {
+        // No idle limit: only DELETE ends a session, and its client may resume it after days.
         let sessions = ExpiringMap::new(Limits { cost: MOST_BYTES, ..Limits::NONE });
         Repairs { sessions: Mutex::new(sessions), repaired: AtomicUsize::new(0) }
     }

@@ -1,27 +1,37 @@
-//! The decision on a tool call: its charges are reserved, its denial is recorded, or the
-//! call is held until people decide.
+//! Applies the decision on a tool call. Allow: its charges are reserved. Deny: the denial is
+//! recorded. Hold: the call is stored for approval, and refused.
 
 use std::{borrow::Cow, fmt, fmt::Write as _, sync::Arc};
 
 use ring::hmac;
-use sluice_policy::{Allow, Amount, ArgPath, Decision, Denial, Limit, Scope, Terms};
-use sluice_store::{Approval, Charge, CounterKey, Outcome, Record, Reservation, Reserved};
+use sluice_policy::{
+    Allow, Amount, ArgPath, Concurrency, Decision, Denial, Limit, Objection, Scope, Terms,
+};
+use sluice_store::{
+    Approval, Charge, CounterKey, Lease, Outcome, Record, Reservation, Reserved, StoreError,
+};
 use sluice_wire::{edit::quote, json::Value};
 
-use super::{announce, describe_decision, new_record, shorten, unserved::NotCalled, write};
+use super::{
+    LONGEST_MESSAGE, announce, describe_decision, new_record, no_server::NotCalled, shorten, write,
+};
 use crate::{
     assess::{ToolList, Tools},
     exchange::Exchange,
     judge::{ToolCall, ToolRuling},
     refusal::Refusal,
-    settle::Settlement,
+    settle::{Holds, Settlement},
 };
 
 /// Names and keys of a call are cut to this many characters in records.
 const LONGEST_KEPT: usize = 256;
 const MOST_KEYS: usize = 100;
+/// The names of a call's arguments that its record keeps, in bytes; further names are left out.
+const MOST_KEY_BYTES: usize = 4 << 10;
 /// The longest recorded value, in bytes.
 const LONGEST_VALUE: usize = 4096;
+/// The values that a record keeps, in bytes; further ones are left out.
+const MOST_VALUE_BYTES: usize = 16 << 10;
 
 /// Makes the decision on a call take effect.
 pub(super) async fn reserve(
@@ -31,31 +41,62 @@ pub(super) async fn reserve(
     let ToolRuling { call, decision, list, wants_task } = ruling;
     let mut record = new_record(exchange, "tools/call");
     record.tool = Some(Arc::from(&*shorten(call.tool, LONGEST_KEPT)));
-    let stopped = match decision {
-        Decision::Allow(allow) => match reserve_charges(exchange, record, call, &allow).await? {
-            Charged::Made(settlement) => return Ok(settlement),
-            Charged::Refused(record, denial) => Box::pin(deny(exchange, *record, &denial)).await?,
-        },
+    let ended = match decision {
+        Decision::Allow(allow) if allow.objection().is_some() => {
+            Box::pin(pass_over_objection(exchange, record, call, &allow)).await?
+        }
+        Decision::Allow(allow) => {
+            record.outcome = Some(Outcome::Allow);
+            match reserve_charges(exchange, record, call, &allow).await? {
+                Charged::Made(settlement) => return Ok(settlement),
+                Charged::Refused(record, denial) => {
+                    Box::pin(refuse_charges(exchange, *record, call, &allow, denial)).await?
+                }
+            }
+        }
         Decision::Deny(denial) => {
             describe_arguments(exchange, &mut record, call);
-            Box::pin(deny(exchange, record, &denial)).await?
+            Err(Box::pin(deny(exchange, record, &denial)).await?)
         }
         Decision::Hold(terms) => {
             describe_arguments(exchange, &mut record, call);
-            Box::pin(hold(exchange, record, call, list.as_deref(), &terms)).await?
+            Err(Box::pin(hold(exchange, record, call, list.as_deref(), &terms)).await?)
         }
     };
-    match stopped {
-        Stopped::Shadowed(settlement) => Ok(settlement),
-        Stopped::NotCalled(why) => Err(why.into_refusal(exchange.revision.era(), wants_task)),
-    }
+    ended.map_err(|why| why.into_refusal(exchange.revision.era(), wants_task))
 }
 
-/// The result for a call that is denied or held.
-enum Stopped {
-    /// It is sent anyway, because the policy is in shadow mode.
-    Shadowed(Settlement),
-    NotCalled(NotCalled),
+/// A call that is sent, or why it is not.
+type Ended = Result<Settlement, NotCalled>;
+
+/// Denies a call for which a limit has no room, unless only a limit in shadow mode has none.
+async fn refuse_charges(
+    exchange: &Exchange,
+    mut record: Record,
+    call: ToolCall<'_>,
+    allow: &Allow<'_>,
+    denial: Denial<'_>,
+) -> Result<Ended, Refusal> {
+    if !denial.is_in_shadow() {
+        return Ok(Err(deny(exchange, record, &denial).await?));
+    }
+    note_denial(&mut record, &denial);
+    pass_in_shadow(exchange, record, call, &allow.without_shadow()).await
+}
+
+/// Lets a call through against which policies in shadow mode have something.
+async fn pass_over_objection(
+    exchange: &Exchange,
+    mut record: Record,
+    call: ToolCall<'_>,
+    allow: &Allow<'_>,
+) -> Result<Ended, Refusal> {
+    match allow.objection() {
+        Some(Objection::Deny(denial)) => note_denial(&mut record, denial),
+        Some(Objection::Hold(terms)) => note_terms(&mut record, terms),
+        None => {}
+    }
+    pass_in_shadow(exchange, record, call, allow).await
 }
 
 /// The result for a call that is allowed if its charges fit.
@@ -70,8 +111,12 @@ enum Charged<'p> {
 fn describe_arguments(exchange: &Exchange, record: &mut Record, call: ToolCall<'_>) {
     let Some(arguments) = call.arguments else { return };
     let keys = arguments.members().into_iter().flatten().filter_map(|(key, _)| key.as_str());
-    record.arg_keys =
-        keys.take(MOST_KEYS).map(|key| shorten(key, LONGEST_KEPT).into_owned()).collect();
+    let mut bytes = 0;
+    let keys = keys.map(|key| shorten(key, LONGEST_KEPT).into_owned()).take_while(|key| {
+        bytes += key.len();
+        bytes <= MOST_KEY_BYTES
+    });
+    record.arg_keys = keys.take(MOST_KEYS).collect();
     record.arg_keys.sort_unstable();
     let digest = hmac::sign(&exchange.gateway.keys.digests, arguments.raw().as_bytes());
     record.arg_digest = digest.as_ref().try_into().ok();
@@ -81,8 +126,14 @@ fn describe_arguments(exchange: &Exchange, record: &mut Record, call: ToolCall<'
 /// The values that the operator wants recorded, by path; long ones are omitted.
 fn record_values(paths: &[ArgPath], arguments: Value<'_>) -> Option<String> {
     let mut members = Vec::new();
+    let mut bytes = 0;
     for path in paths {
-        let values: Vec<_> = path.values(Some(arguments)).into_iter().map(shorten_value).collect();
+        let values = path.values(Some(arguments)).into_iter().map(shorten_value);
+        let values = values.take_while(|value| {
+            bytes += value.len() + 1;
+            bytes <= MOST_VALUE_BYTES
+        });
+        let values: Vec<_> = values.collect();
         if !values.is_empty() {
             members.push(format!("{}:[{}]", quote(path.text()), values.join(",")));
         }
@@ -94,6 +145,9 @@ fn shorten_value(value: Value<'_>) -> String {
     let text = value.to_string();
     if text.len() <= LONGEST_VALUE { text } else { quote(&format!("({} bytes)", text.len())) }
 }
+
+/// What a held call's message says, if the policy says nothing.
+const ASKED: &str = "A human must approve this call.";
 
 struct Digest(hmac::Context);
 
@@ -108,12 +162,8 @@ async fn deny(
     exchange: &Exchange,
     mut record: Record,
     denial: &Denial<'_>,
-) -> Result<Stopped, Refusal> {
-    record.rule = Some(Arc::from(&*denial.rule));
-    record.message.get_or_insert_with(|| denial.message.to_string());
-    if exchange.is_shadow() && !denial.refuses_in_shadow() {
-        return shadow(exchange, record).await;
-    }
+) -> Result<NotCalled, Refusal> {
+    note_denial(&mut record, denial);
     record.outcome = Some(match denial.outcome() {
         sluice_policy::Outcome::Hide => Outcome::Hide,
         sluice_policy::Outcome::Deny
@@ -125,13 +175,36 @@ async fn deny(
     let decision = describe_decision(&record, Outcome::Deny, rule, retry.as_slice());
     let text = format!("[POLICY DENIED] {}", denial.message);
     write(exchange, record).await?;
-    Ok(Stopped::NotCalled(NotCalled { text, decision }))
+    Ok(NotCalled { text, decision })
 }
 
-/// Lets a call through in shadow mode, and records that it would be denied or held.
-async fn shadow(exchange: &Exchange, mut record: Record) -> Result<Stopped, Refusal> {
+fn note_denial(record: &mut Record, denial: &Denial<'_>) {
+    record.rule = Some(Arc::from(&*denial.rule));
+    record.message.get_or_insert_with(|| shorten(&denial.message, LONGEST_MESSAGE).into_owned());
+}
+
+fn note_terms(record: &mut Record, terms: &Terms<'_>) {
+    record.rule = Some(terms.rule.into());
+    record.message = Some(shorten(terms.message.unwrap_or(ASKED), LONGEST_MESSAGE).into_owned());
+}
+
+/// Lets a call through that only policies in shadow mode would deny or hold, and records that. It
+/// is charged by those that are enforced.
+async fn pass_in_shadow(
+    exchange: &Exchange,
+    mut record: Record,
+    call: ToolCall<'_>,
+    allow: &Allow<'_>,
+) -> Result<Ended, Refusal> {
     record.outcome = Some(Outcome::ShadowDeny);
-    Ok(Stopped::Shadowed(super::reserve_nothing(exchange, record).await?))
+    if allow.charges().next().is_none() && allow.leases().next().is_none() {
+        describe_arguments(exchange, &mut record, call);
+        return Ok(Ok(super::record_uncharged(exchange, record).await?));
+    }
+    match reserve_charges(exchange, record, call, allow).await? {
+        Charged::Made(settlement) => Ok(Ok(settlement)),
+        Charged::Refused(record, denial) => Ok(Err(deny(exchange, *record, &denial).await?)),
+    }
 }
 
 /// Reserves the charges and records the decision, in one transaction.
@@ -142,62 +215,71 @@ async fn reserve_charges<'p>(
     allow: &Allow<'p>,
 ) -> Result<Charged<'p>, Refusal> {
     let charges: Vec<_> = allow.charges().map(|charge| charge_of(exchange, &charge)).collect();
-    let is_charged = !charges.is_empty();
-    record.outcome = Some(Outcome::Allow);
+    let leases: Vec<_> = allow.leases().map(|needed| lease_of(exchange, needed)).collect();
+    let holds = Holds { charges: !charges.is_empty(), leases: !leases.is_empty() };
     // The outcome's record, which is made from `record` later, is without arguments.
     let mut decision = record.clone();
     describe_arguments(exchange, &mut decision, call);
-    let reservation = Reservation { id: exchange.request, charges, record: decision };
-    let readings = match exchange.gateway.store.reserve(reservation).await {
+    let reservation = Reservation { id: exchange.request, charges, leases, record: decision };
+    let (readings, in_progress) = match exchange.gateway.store.reserve(reservation).await {
         Ok(Reserved::Made { .. }) => {
             announce(exchange, &record);
             let (gateway, started) = (Arc::clone(&exchange.gateway), exchange.started);
-            let settlement = Settlement::new(gateway, record, is_charged, started);
+            let settlement = Settlement::new(gateway, record, holds, started);
             return Ok(Charged::Made(settlement));
         }
-        Ok(Reserved::Refused { readings }) => readings,
-        Err(error) => {
-            tracing::error!(%error, "charges could not be reserved");
-            return Err(Refusal::Store);
-        }
+        Ok(Reserved::Refused { readings, in_progress }) => (readings, in_progress),
+        Err(error) => return Err(Refusal::from_store(&error, "charges could not be reserved")),
     };
     let counters: Vec<_> = allow.charges().map(|charge| charge.limit.counter()).collect();
     let reading = |limit: &Limit| {
         let place = counters.iter().position(|counter| *counter == limit.counter());
         place.and_then(|place| readings.get(place)).copied().unwrap_or(Amount::ZERO)
     };
+    let rules: Vec<_> = allow.leases().map(Concurrency::rule).collect();
+    let in_progress = |concurrency: &Concurrency| {
+        let place = rules.iter().position(|rule| *rule == concurrency.rule());
+        Amount::whole(place.and_then(|place| in_progress.get(place)).copied().unwrap_or(0))
+    };
     // If the store refuses although its readings fit, something is wrong: nothing is
     // sent.
-    let denial = allow.admit(reading).err().ok_or(Refusal::Internal)?;
+    let denial = allow.admit(reading, in_progress).err().ok_or(Refusal::Internal)?;
     describe_arguments(exchange, &mut record, call);
+    // What a policy in shadow mode has against the call is not why it is refused.
+    record.message = None;
     // The engine's message quotes the amount, which is an argument's value. The caller
     // may see it, but it must not be recorded.
     let is_amount = allow.charges().any(|charge| charge.amount != Amount::ONE);
-    if is_amount && matches!(denial.message, Cow::Owned(_)) {
+    let is_of_limit = !rules.contains(&&*denial.rule);
+    if is_amount && is_of_limit && matches!(denial.message, Cow::Owned(_)) {
         record.message = Some("the limit does not leave as much".into());
     }
     Ok(Charged::Refused(Box::new(record), denial))
 }
 
 fn charge_of(exchange: &Exchange, charge: &sluice_policy::Charge<'_>) -> Charge {
+    Charge {
+        key: key_of(exchange, charge.limit.scope(), charge.limit.counter()),
+        window: charge.limit.window(),
+        amount: charge.amount,
+        max: charge.limit.max(),
+    }
+}
+
+fn lease_of(exchange: &Exchange, needed: &Concurrency) -> Lease {
+    Lease { key: key_of(exchange, needed.scope(), needed.rule()), max: needed.max() }
+}
+
+/// The counter, or the calls in progress, of this name that the call counts for.
+fn key_of(exchange: &Exchange, scope: Scope, name: &str) -> CounterKey {
     let holder = &exchange.holder;
-    let owner = match charge.limit.scope() {
+    let owner = match scope {
         Scope::Grant => holder.id(),
         Scope::Session => exchange.session.as_ref().map_or(holder.id(), |session| &session.id),
         Scope::Principal => holder.owner(),
         Scope::Server => "",
     };
-    Charge {
-        key: CounterKey::new(
-            exchange.server_name(),
-            charge.limit.scope(),
-            owner,
-            charge.limit.counter(),
-        ),
-        window: charge.limit.window(),
-        amount: charge.amount,
-        max: charge.limit.max(),
-    }
+    CounterKey::new(exchange.server_name(), scope, owner, name)
 }
 
 /// Stores a request for approval, or joins the pending one for the same call.
@@ -207,12 +289,9 @@ async fn hold(
     call: ToolCall<'_>,
     list: Option<&ToolList>,
     terms: &Terms<'_>,
-) -> Result<Stopped, Refusal> {
-    record.rule = Some(terms.rule.into());
-    record.message = terms.message.map(str::to_owned);
-    if exchange.is_shadow() {
-        return shadow(exchange, record).await;
-    }
+) -> Result<NotCalled, Refusal> {
+    let asked = terms.message.unwrap_or(ASKED);
+    note_terms(&mut record, terms);
     // An approval is bound to the tool's definition, so the definition is needed even if
     // the decision did not depend on it.
     let bounds = exchange.gateway.settings.answer_bounds();
@@ -223,17 +302,16 @@ async fn hold(
     let list = list.or(learnt.as_deref());
     // Only a policy can hold a call.
     let in_force = exchange.policy.as_ref().ok_or(Refusal::Internal)?;
-    let asked = terms.message.unwrap_or("A human must approve this call.");
     record.outcome = Some(Outcome::Hold);
     let expires_at = sluice_policy::Timestamp::from_millis(
         exchange.at.as_millis().saturating_add_unsigned(terms.expires_seconds.saturating_mul(1000)),
     );
     let approval = Approval {
-        digest: digest_question(exchange, call, list),
+        digest: digest_approval(exchange, call, list),
         server: exchange.server_name().to_owned(),
         grant: exchange.holder.reference.clone(),
         principal: exchange.holder.principal.as_deref().map(str::to_owned),
-        tool: call.tool.to_owned(),
+        tool: shorten(call.tool, LONGEST_KEPT).into_owned(),
         rule: terms.rule.to_owned(),
         approvers: terms.approvers,
         message: asked.to_owned(),
@@ -242,27 +320,47 @@ async fn hold(
         requested_at: exchange.at,
         expires_at,
     };
-    announce(exchange, &record);
     let decision = record.clone();
-    let pending = exchange.gateway.store.hold(approval, record).await.map_err(|error| {
-        tracing::error!(%error, "a pending approval could not be stored");
-        Refusal::Store
-    })?;
+    let pending = match exchange.gateway.store.hold(approval, record).await {
+        Ok(pending) => pending,
+        Err(error @ StoreError::TooManyHeld { .. }) => {
+            return refuse_held(exchange, decision, terms.rule, &error).await;
+        }
+        Err(error) => {
+            return Err(Refusal::from_store(&error, "a pending approval could not be stored"));
+        }
+    };
+    announce(exchange, &decision);
     let until = pending.expires_at.to_string();
     let id = pending.id;
-    let url = format!("{}/approvals/{id}", exchange.gateway.settings.people);
+    let url = format!("{}/approvals/{id}", exchange.gateway.settings.admin_url);
     let text = format!(
-        "[APPROVAL REQUIRED] {asked} Approval {id}, to be decided at {url} until {until}; then make the same call again."
+        "[APPROVAL REQUIRED] {asked} The call was not sent. It waits for approval {id} at {url} until {until}."
     );
     let approval = format!(r#"{{"id":"{id}","url":{},"expiresAt":"{until}"}}"#, quote(&url));
     let decision =
         describe_decision(&decision, Outcome::Hold, terms.rule, &[("approval", approval)]);
-    Ok(Stopped::NotCalled(NotCalled { text, decision }))
+    Ok(NotCalled { text, decision })
+}
+
+/// Denies a call that cannot be held because too many calls wait already.
+async fn refuse_held(
+    exchange: &Exchange,
+    mut record: Record,
+    rule: &str,
+    error: &StoreError,
+) -> Result<NotCalled, Refusal> {
+    record.outcome = Some(Outcome::Deny);
+    record.message = Some(error.to_string());
+    let decision = describe_decision(&record, Outcome::Deny, rule, &[]);
+    let text = format!("[POLICY DENIED] This call needs approval, but {error}.");
+    write(exchange, record).await?;
+    Ok(NotCalled { text, decision })
 }
 
 /// The digest that an approval is bound to. Object keys are sorted, so that the same call
 /// has the same digest however it is written.
-fn digest_question(exchange: &Exchange, call: ToolCall<'_>, list: Option<&ToolList>) -> String {
+fn digest_approval(exchange: &Exchange, call: ToolCall<'_>, list: Option<&ToolList>) -> String {
     let mut digest = Digest(hmac::Context::with_key(&exchange.gateway.keys.digests));
     let version = exchange.policy.as_ref().map_or("", |in_force| &in_force.reference.version);
     let definition = list.and_then(|list| list.definition(call.tool)).unwrap_or_default();

@@ -11,12 +11,16 @@ use tokio::{
     task::JoinSet,
 };
 
-use super::{Stack, event_ids::Seen};
+use super::{
+    Stack,
+    event_ids::{EventIds, Seen},
+};
 use crate::{
     body::{ClientBody, Cut},
     response,
-    stream::{KEEP_ALIVE, WAITING, hand_over, wait_for_expiry},
-    subscriptions::tag,
+    session_stream::{KEEP_ALIVE, WAITING, pass_on, wait_for_expiry},
+    shares::StreamPlace,
+    subscriptions::{LISTS, tag},
 };
 
 /// What a follower reports about its server.
@@ -58,17 +62,10 @@ pub(super) enum StreamFormat {
     },
 }
 
-/// The change notification of each kind of list, and the name of its subscription.
-pub(super) const LISTS: [(&str, &str); 3] = [
-    ("notifications/tools/list_changed", "toolsListChanged"),
-    ("notifications/resources/list_changed", "resourcesListChanged"),
-    ("notifications/prompts/list_changed", "promptsListChanged"),
-];
-
 impl StreamFormat {
-    fn event(&mut self, server: &Arc<str>, bytes: Bytes) -> Bytes {
+    fn event(&mut self, ids: &EventIds, server: &Arc<str>, bytes: Bytes) -> Bytes {
         match self {
-            StreamFormat::Legacy(seen) => seen.label(server, bytes),
+            StreamFormat::Legacy(seen) => seen.label(ids, server, bytes),
             StreamFormat::Modern { .. } => bytes,
         }
     }
@@ -147,9 +144,11 @@ impl FanIn {
         let mut changes = self.stack.gateway.config.changes();
         let mut arrivals = self.stack.gateway.sessions.stacks.arrivals.subscribe();
         let (gateway, holder) = (Arc::clone(&self.stack.gateway), Arc::clone(&self.stack.holder));
+        let unread = gateway.settings.times.unread;
+        let ids = EventIds::of(&self.stack);
         let mut send = Some(Ok(first));
         loop {
-            if !hand_over(body, send).await {
+            if !pass_on(body, send, unread).await {
                 return;
             }
             if self.status() != StackStatus::Same {
@@ -157,7 +156,7 @@ impl FanIn {
             }
             send = tokio::select! {
                 said = self.events.recv() => match said {
-                    Some((server, FollowerEvent::Event(bytes))) => Some(Ok(self.format.event(&server, bytes))),
+                    Some((server, FollowerEvent::Event(bytes))) => Some(Ok(self.format.event(&ids, &server, bytes))),
                     Some((_, FollowerEvent::Changed)) => Some(Ok(self.format.list_changed())),
                     Some((_, FollowerEvent::Agreed(_))) => None,
                     Some((_, FollowerEvent::Over)) | None => break,
@@ -176,7 +175,7 @@ impl FanIn {
     /// A missing server has answered, so clients that may have missed it must list again.
     fn arrival(
         &self,
-        arrived: Result<super::memory::Pair, broadcast::error::RecvError>,
+        arrived: Result<super::client_state::Pair, broadcast::error::RecvError>,
     ) -> Option<Bytes> {
         match arrived {
             Ok((grant, _)) if grant != self.stack.holder.reference.id => None,
@@ -190,9 +189,10 @@ impl FanIn {
         if self.status() == StackStatus::Gone {
             return;
         }
+        let unread = self.stack.gateway.settings.times.unread;
         let last = [Some(self.format.list_changed()), self.format.end()];
         for bytes in last.into_iter().flatten() {
-            if !hand_over(body, Some(Ok(bytes))).await {
+            if !pass_on(body, Some(Ok(bytes)), unread).await {
                 return;
             }
         }
@@ -212,12 +212,17 @@ impl FanIn {
 
 /// A response stream that a task feeds.
 pub(super) fn feed<F>(
+    place: StreamPlace,
     feed: impl FnOnce(mpsc::Sender<Result<Bytes, Cut>>) -> F,
 ) -> http::Response<ClientBody>
 where
     F: Future<Output = ()> + Send + 'static,
 {
     let (body, receiver) = mpsc::channel(WAITING);
-    tokio::spawn(feed(body));
-    response::event_stream(ClientBody::channel(receiver))
+    let feeding = feed(body);
+    tokio::spawn(async move {
+        feeding.await;
+        drop(place);
+    });
+    response::event_stream(ClientBody::standing(receiver))
 }

@@ -5,21 +5,22 @@ use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use http::{HeaderValue, Response, header};
-use sluice_http::headers::{EVENT_STREAM, LAST_EVENT};
+use sluice_http::headers::EVENT_STREAM;
 
 use super::{
     Stack,
     event_ids::{LastEvent, Seen},
     fan_in::{FanIn, FollowerEvent, FollowerSender, StreamFormat, feed},
-    member,
+    server_session,
 };
 use crate::{
     answer::{EventStream, parse_event},
     body::ClientBody,
     exchange::{Exchange, ToolView},
     refusal::Refusal,
+    session_stream::{News, Watcher, identify, open_stream},
+    shares::StreamPlace,
     snapshot::ServerState,
-    stream::{News, Watcher, identify, open_stream},
 };
 
 /// Backoff before a stream that ended is opened again.
@@ -31,10 +32,11 @@ pub(super) fn open(stack: &Arc<Stack>, last: LastEvent) -> Result<Response<Clien
     let LastEvent::OfAll(last) = last else { return Err(Refusal::Internal) };
     let text = |id: &HeaderValue| id.to_str().unwrap_or_default().to_owned();
     let seen = Seen(last.iter().map(|(server, id)| (Arc::clone(server), text(id))).collect());
+    let place = StreamPlace::take(&stack.gateway, &stack.holder)?;
     let mut fan_in = FanIn::new(stack, StreamFormat::Legacy(seen));
     for server in &stack.servers {
         // Each follower needs a connection of its own to the server.
-        let place = stack.gateway.connections.acquire()?;
+        let place = StreamPlace::take_connected(&stack.gateway, &stack.holder)?;
         let (stack, server) = (Arc::clone(stack), Arc::clone(server));
         let last = last.get(&server.link.name).cloned();
         fan_in.follow(&Arc::clone(&server.link.name), |follower| async move {
@@ -43,7 +45,7 @@ pub(super) fn open(stack: &Arc<Stack>, last: LastEvent) -> Result<Response<Clien
             followed
         });
     }
-    Ok(feed(|body| async move { fan_in.run(Bytes::from_static(b":\n\n"), &body).await }))
+    Ok(feed(place, |body| async move { fan_in.run(Bytes::from_static(b":\n\n"), &body).await }))
 }
 
 /// Follows one server as long as the client listens; `None` when the client, the server
@@ -56,13 +58,12 @@ async fn follow_server(
 ) -> Option<()> {
     let (mut pause, mut has_failed, mut view) = (FIRST_PAUSE, false, None);
     loop {
-        let mut exchange = member::open_exchange(stack, server, None).await;
+        let mut exchange = server_session::open_exchange(stack, server, None).await;
         exchange.headers.insert(header::ACCEPT, EVENT_STREAM);
-        let replays = last.is_some();
-        exchange.headers.extend(last.clone().map(|last| (LAST_EVENT, last)));
+        exchange.resumes_after.clone_from(&last);
         let exchange = renew_exchange(identify(exchange).ok()?)?;
         report_change(follower, &mut view, &exchange).await?;
-        match open_stream(&exchange, replays).await {
+        match open_stream(&exchange).await {
             Ok((exchange, stream)) => {
                 if std::mem::take(&mut has_failed) {
                     follower.send(FollowerEvent::Changed).await?;
@@ -75,7 +76,7 @@ async fn follow_server(
             Err(Refusal::MethodNotAllowed) => return watch(follower, exchange, None).await,
             Err(refusal) => {
                 if refusal == Refusal::Session {
-                    member::forget(stack, server).await;
+                    server_session::forget(stack, server).await;
                     last = None;
                 }
                 has_failed = true;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use http::{Response, StatusCode};
-use sluice_http::headers::SESSION;
+use sluice_http::{headers::SESSION, offload};
 use sluice_wire::{
     edit::{Edits, quote},
     json::{Document, Value},
@@ -12,10 +12,11 @@ use sluice_wire::{
 };
 
 use super::{
-    Stack, member,
-    memory::{Hello, StackSession},
+    Stack,
+    client_state::{Hello, StackSession},
+    gather::{Parts, gather_parts},
     merge::{info, merge, meta},
-    parts::{Parts, gather_parts},
+    server_session,
 };
 use crate::{body::ClientBody, call, receive, refusal::Refusal, response, snapshot::ServerState};
 
@@ -40,21 +41,21 @@ pub(super) async fn initialize(
     let (gateway, holder) = (Arc::clone(&stack.gateway), Arc::clone(&stack.holder));
     let parts = gather_parts(&stack, |stack, server| {
         let session = Arc::clone(&session);
-        async move { member::introduce(&stack, &session, &server).await }
+        async move { server_session::introduce(&stack, &session, &server).await }
     })
     .await;
     let revision = quote(session.hello.revision.name());
+    let missing = meta(&parts.missing, None);
+    let introduction = introduce_all(parts).await?;
     let result = format!(
-        r#"{{"protocolVersion":{revision},{},"serverInfo":{}{}}}"#,
-        introduction(&parts),
+        r#"{{"protocolVersion":{revision},{introduction},"serverInfo":{}{missing}}}"#,
         info(),
-        meta(&parts.missing, None)
     );
     let kept = gateway.sessions.stacks.keep(&gateway, &holder, &session);
     let (sealed, forgotten) = kept.ok_or(Refusal::Internal)?;
     for session in forgotten {
         let stack = Arc::clone(&stack);
-        tokio::spawn(async move { member::end_sessions(&stack, &session).await });
+        tokio::spawn(async move { server_session::end_sessions(&stack, &session).await });
     }
     let mut answer = response::result(Some(id), &result);
     answer.headers_mut().insert(SESSION, sealed);
@@ -104,11 +105,11 @@ pub(super) async fn discover(
     }
     let versions: Vec<_> = Revision::modern().map(|revision| quote(revision.name())).collect();
     let who = info();
+    let missing = meta(&parts.missing, Some(&who));
+    let introduction = introduce_all(parts).await?;
     let result = format!(
-        r#"{{"resultType":"complete","supportedVersions":[{}],{},"serverInfo":{who},"ttlMs":0,"cacheScope":"private"{}}}"#,
+        r#"{{"resultType":"complete","supportedVersions":[{}],{introduction},"serverInfo":{who},"ttlMs":0,"cacheScope":"private"{missing}}}"#,
         versions.join(","),
-        introduction(&parts),
-        meta(&parts.missing, Some(&who))
     );
     Ok(response::result(Some(id), &result))
 }
@@ -123,9 +124,10 @@ async fn discover_server(
 ) -> Option<Document> {
     let document =
         receive::parse(&stack.gateway.settings.bounds, message.as_bytes().to_vec()).ok()?;
-    let answer = call::answer(member::open_exchange(stack, server, None).await, document).await;
+    let answer =
+        call::answer(server_session::open_exchange(stack, server, None).await, document).await;
     let status = answer.status();
-    let said = member::read_answer(&stack.gateway, answer, id).await?;
+    let said = server_session::read_answer(&stack.gateway, answer, id).await?;
     let is_usable = match Message::read(&said) {
         Ok(Message::Response { .. }) => true,
         Ok(Message::Failure { error, .. }) => {
@@ -135,6 +137,12 @@ async fn discover_server(
         _ => false,
     };
     is_usable.then_some(said)
+}
+
+/// Merges what all servers say of themselves; if that is much, elsewhere.
+async fn introduce_all(parts: Parts<Document>) -> Result<String, Refusal> {
+    let bytes = parts.answered.iter().map(|(_, said)| said.text().len()).sum();
+    offload::by_size(bytes, move || introduction(&parts)).await.ok_or(Refusal::Internal)
 }
 
 /// Capabilities and instructions of all servers, as members of a result.
@@ -180,8 +188,9 @@ pub(super) async fn level(
             let document =
                 receive::parse(&stack.gateway.settings.bounds, message.as_bytes().to_vec()).ok()?;
             let answer =
-                call::answer(member::open_exchange(&stack, &server, None).await, document).await;
-            member::read_answer(&stack.gateway, answer, &id).await
+                call::answer(server_session::open_exchange(&stack, &server, None).await, document)
+                    .await;
+            server_session::read_answer(&stack.gateway, answer, &id).await
         }
     })
     .await;

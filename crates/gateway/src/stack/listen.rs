@@ -17,16 +17,22 @@ use tokio::time::Instant;
 
 use super::{
     Stack,
-    fan_in::{FanIn, FollowerEvent, FollowerSender, LISTS, StreamFormat, feed},
+    fan_in::{FanIn, FollowerEvent, FollowerSender, StreamFormat, feed},
     follow::{FIRST_PAUSE, LONGEST_PAUSE, renew_exchange, report_change, watch},
-    member,
+    gather::PART_TIMEOUT,
     merge::merge,
-    owners,
-    parts::PART_TIMEOUT,
+    owners, server_session,
 };
 use crate::{
-    answer::parse_event, body::ClientBody, call, exchange::Exchange, receive, refusal::Refusal,
-    snapshot::ServerState, subscriptions::tag,
+    answer::parse_event,
+    body::ClientBody,
+    call,
+    exchange::Exchange,
+    receive,
+    refusal::Refusal,
+    shares::StreamPlace,
+    snapshot::ServerState,
+    subscriptions::{LISTS, tag},
 };
 
 const ACKNOWLEDGED: &str = "notifications/subscriptions/acknowledged";
@@ -48,21 +54,22 @@ pub(super) async fn listen(
             "`params.notifications` must be an object that says what to listen to".into(),
         )
     })?;
-    let wishes = wishes(stack, document, wanted).await?;
+    let place = StreamPlace::take(&stack.gateway, &stack.holder)?;
+    let filters = split_filter(stack, document, wanted).await?;
     let is_wanted = |name: &str| wanted.get(name).and_then(Value::as_bool) == Some(true);
     let methods: Vec<_> =
-        LISTS.iter().filter(|(_, wish)| is_wanted(wish)).map(|(method, _)| *method).collect();
+        LISTS.iter().filter(|(_, name)| is_wanted(name)).map(|(method, _)| *method).collect();
     let id = id.to_json();
     let own = if is_wanted("toolsListChanged") { r#"{"toolsListChanged":true}"# } else { "{}" };
     let mut fan_in = FanIn::new(stack, StreamFormat::Modern { id: id.clone(), methods });
-    for (server, wish) in stack.servers.iter().zip(wishes) {
+    for (server, filter) in stack.servers.iter().zip(filters) {
         let (stack, server) = (Arc::clone(stack), Arc::clone(server));
         fan_in.follow(&Arc::clone(&server.link.name), |follower| async move {
-            follow_server(&stack, &server, &wish, &follower).await
+            follow_server(&stack, &server, &filter, &follower).await
         });
     }
     let count = stack.servers.len();
-    Ok(feed(|body| async move {
+    Ok(feed(place, |body| async move {
         let first = await_agreement(&mut fan_in, count, own, &id).await;
         fan_in.run(first, &body).await;
     }))
@@ -70,7 +77,7 @@ pub(super) async fn listen(
 
 /// The message for each server: the client's, with only the resources that the server
 /// owns.
-async fn wishes(
+async fn split_filter(
     stack: &Arc<Stack>,
     document: &Document,
     wanted: Value<'_>,
@@ -83,19 +90,20 @@ async fn wishes(
     if uris.len() > MOST_RESOURCES {
         return Err(Refusal::Params(format!("at most {MOST_RESOURCES} resources can be named")));
     }
+    let owners = owners::find_owners(stack, document.root().get("params"), &uris).await;
     let mut own: HashMap<Arc<str>, Vec<String>> = HashMap::new();
-    for uri in uris {
-        if let Some(server) = owners::find_owner(stack, document.root().get("params"), uri).await {
+    for (uri, owner) in uris.into_iter().zip(owners) {
+        if let Some(server) = owner {
             own.entry(Arc::clone(&server.link.name)).or_default().push(quote(uri));
         }
     }
-    let wish = |server: &Arc<ServerState>| {
+    let filter_for = |server: &Arc<ServerState>| {
         let uris = own.get(&server.link.name).map(|uris| uris.join(",")).unwrap_or_default();
         let mut edits = Edits::new(document);
         edits.replace(listed, format!("[{uris}]"));
         edits.finish()
     };
-    Ok(stack.servers.iter().map(wish).collect())
+    Ok(stack.servers.iter().map(filter_for).collect())
 }
 
 /// The first message of the stream: the merged acknowledgements. Servers that are late
@@ -132,15 +140,15 @@ async fn await_agreement(fan_in: &mut FanIn, count: usize, own: &str, id: &str) 
 async fn follow_server(
     stack: &Arc<Stack>,
     server: &Arc<ServerState>,
-    wish: &str,
+    filter: &str,
     follower: &FollowerSender,
 ) -> Option<()> {
     let (mut pause, mut has_failed, mut view) = (FIRST_PAUSE, false, None);
     loop {
-        let exchange = renew_exchange(member::open_exchange(stack, server, None).await)?;
+        let exchange = renew_exchange(server_session::open_exchange(stack, server, None).await)?;
         report_change(follower, &mut view, &exchange).await?;
         let document =
-            receive::parse(&stack.gateway.settings.bounds, wish.as_bytes().to_vec()).ok()?;
+            receive::parse(&stack.gateway.settings.bounds, filter.as_bytes().to_vec()).ok()?;
         let answer = call::answer(Exchange::clone(&exchange), document).await;
         if is_event_stream(answer.headers()) {
             if std::mem::take(&mut has_failed) {

@@ -4,7 +4,10 @@
 use std::{collections::HashSet, sync::Arc};
 
 use http::{HeaderValue, Response, StatusCode, header};
-use sluice_http::headers::{EITHER_ANSWER, METHOD, NAME};
+use sluice_http::{
+    headers::{EITHER_ANSWER, METHOD, NAME},
+    offload,
+};
 use sluice_wire::{
     edit::{self, Fate, quote},
     json::{Document, Value},
@@ -12,15 +15,18 @@ use sluice_wire::{
 };
 
 use super::{
-    Stack, member,
+    Stack,
+    gather::{Parts, gather_parts},
     merge::{info, meta},
-    parts::{Parts, gather_parts},
     route::SEPARATOR,
+    server_session,
 };
 use crate::{body::ClientBody, call, receive, refusal::Refusal, response, snapshot::ServerState};
 
 /// More pages than any legitimate list has.
 const MOST_PAGES: u32 = 200;
+/// Owners of resources that are noted before other tasks run.
+const NOTED_AT_ONCE: usize = 1000;
 
 /// One kind of list.
 #[derive(Debug)]
@@ -83,6 +89,38 @@ pub(super) struct Part {
     pub(super) is_there: bool,
 }
 
+/// A part after one more page.
+enum Page {
+    Last(Part),
+    More(Part, String),
+}
+
+impl Part {
+    /// Adds the items of a page; `None` if it is unusable.
+    fn read(mut self, server: &str, list: &List, page: &Document) -> Option<Page> {
+        let result = match Message::read(page) {
+            Ok(Message::Response { result, .. }) => result,
+            Ok(Message::Failure { error, .. }) => {
+                let code = error.get("code").and_then(Value::as_number);
+                return (code == Some("-32601")).then(|| Page::Last(Part::default()));
+            }
+            _ => return None,
+        };
+        for item in result.get(list.member).and_then(Value::items)? {
+            let (key, json) = name_item(server, list.naming, item)?;
+            self.bytes += key.len() + json.len();
+            self.items.push((key, json));
+        }
+        let kept = result.get("ttlMs").and_then(Value::as_number);
+        self.kept = self.kept.min(kept.and_then(|text| text.parse().ok()).unwrap_or(0));
+        let cursor = result.get("nextCursor").and_then(Value::as_str).map(str::to_owned);
+        Some(match cursor {
+            Some(cursor) => Page::More(self, cursor),
+            None => Page::Last(self),
+        })
+    }
+}
+
 /// Answers with the lists of all servers.
 pub(super) async fn list(
     stack: &Arc<Stack>,
@@ -96,8 +134,10 @@ pub(super) async fn list(
     }
     let params = params.map_or("{}", Value::raw).to_owned();
     let parts = gather(stack, &ListRequest::new(list, id.clone(), params)).await;
-    let result = merge_parts(stack, list, parts);
-    Ok(response::result(Some(id), &result))
+    let bytes = parts.answered.iter().map(|(_, part)| part.bytes).sum();
+    let (own, id) = (Arc::clone(stack), id.clone());
+    let merging = move || response::result(Some(&id), &merge_parts(&own, list, parts));
+    offload::by_size(bytes, merging).await.ok_or(Refusal::Internal)
 }
 
 /// Fetches the part of each server.
@@ -112,8 +152,11 @@ pub(super) async fn gather(stack: &Arc<Stack>, asked: &ListRequest) -> Parts<Par
         for (server, part) in parts.answered.iter().rev() {
             let grant = Arc::clone(&stack.holder.reference.id);
             let pair = (grant, Arc::clone(&server.link.name));
-            for (key, _) in &part.items {
-                stack.gateway.sessions.stacks.note_owner(&pair, key);
+            for some in part.items.chunks(NOTED_AT_ONCE) {
+                for (key, _) in some {
+                    stack.gateway.sessions.stacks.note_owner(&pair, key);
+                }
+                tokio::task::yield_now().await;
             }
         }
     }
@@ -159,28 +202,15 @@ async fn part(stack: &Stack, server: &Arc<ServerState>, asked: &ListRequest) -> 
     let mut cursor = None;
     for _ in 0..MOST_PAGES {
         let page = page(stack, server, asked, cursor.as_deref()).await?;
-        let result = match Message::read(&page) {
-            Ok(Message::Response { result, .. }) => result,
-            Ok(Message::Failure { error, .. }) => {
-                let code = error.get("code").and_then(Value::as_number);
-                return (code == Some("-32601")).then(Part::default);
-            }
-            _ => return None,
+        let page_size = page.text().len();
+        let (name, list) = (Arc::clone(&server.link.name), asked.list);
+        let reading = move || part.read(&name, list, &page);
+        (part, cursor) = match offload::by_size(page_size, reading).await?? {
+            Page::More(part, cursor) => (part, Some(cursor)),
+            Page::Last(part) => return Some(part),
         };
-        let items = result.get(asked.list.member).and_then(Value::items)?;
-        for item in items {
-            let (key, json) = name_item(&server.link.name, asked.list.naming, item)?;
-            part.bytes += key.len() + json.len();
-            part.items.push((key, json));
-        }
         if part.bytes > stack.gateway.settings.answer {
             return None;
-        }
-        let kept = result.get("ttlMs").and_then(Value::as_number);
-        part.kept = part.kept.min(kept.and_then(|text| text.parse().ok()).unwrap_or(0));
-        cursor = result.get("nextCursor").and_then(Value::as_str).map(str::to_owned);
-        if cursor.is_none() {
-            return Some(part);
         }
     }
     None
@@ -202,7 +232,7 @@ async fn page(
     loop {
         let document =
             receive::parse(&stack.gateway.settings.bounds, message.clone().into_bytes()).ok()?;
-        let mut exchange = member::open_exchange(stack, server, None).await;
+        let mut exchange = server_session::open_exchange(stack, server, None).await;
         exchange.headers.insert(header::ACCEPT, EITHER_ANSWER);
         if stack.is_modern() {
             exchange.headers.insert(METHOD, HeaderValue::from_static(method));
@@ -212,9 +242,9 @@ async fn page(
         // The server has lost the session, and nothing was done in it yet.
         let is_lost = stack.session.is_some() && answer.status() == StatusCode::NOT_FOUND;
         if !(is_lost && std::mem::take(&mut again)) {
-            return member::read_answer(&stack.gateway, answer, &asked.id).await;
+            return server_session::read_answer(&stack.gateway, answer, &asked.id).await;
         }
-        member::forget(stack, server).await;
+        server_session::forget(stack, server).await;
     }
 }
 

@@ -1,5 +1,6 @@
-//! Finds the server that owns a resource. URIs are not prefixed, because clients and
-//! servers pass them around in texts, so the owner is looked up in the servers' lists.
+//! Finds the server that owns a resource. URIs are not prefixed, because they also occur
+//! inside message text, where they cannot be rewritten; the owner is looked up in the servers'
+//! lists.
 
 use std::sync::Arc;
 
@@ -12,28 +13,54 @@ use sluice_wire::{
 
 use super::{
     Stack,
-    lists::{ListRequest, RESOURCES, TEMPLATES, gather},
+    gather::Parts,
+    lists::{ListRequest, Part, RESOURCES, TEMPLATES, gather},
 };
 use crate::snapshot::ServerState;
 
-/// The server that owns a resource or a resource template: the first that lists it, else
-/// the first with a matching template, else the only server that has resources.
+/// The server that owns a resource or a resource template.
 pub(super) async fn find_owner(
     stack: &Arc<Stack>,
     params: Option<Value<'_>>,
     uri: &str,
 ) -> Option<Arc<ServerState>> {
+    find_owners(stack, params, &[uri]).await.pop().flatten()
+}
+
+/// The owner of each of these: the first server that lists it, else the first with a matching
+/// template, else the only server that has resources. All servers are asked at most once for
+/// their lists, however many URIs are unknown.
+pub(super) async fn find_owners(
+    stack: &Arc<Stack>,
+    params: Option<Value<'_>>,
+    uris: &[&str],
+) -> Vec<Option<Arc<ServerState>>> {
     if let [only] = &*stack.servers {
-        return Some(Arc::clone(only));
+        return uris.iter().map(|_| Some(Arc::clone(only))).collect();
     }
-    if let Some(known) = find_known(stack, uri) {
-        return Some(known);
+    if uris.iter().all(|uri| find_known(stack, uri).is_some()) {
+        return uris.iter().map(|uri| find_known(stack, uri)).collect();
     }
     // Ids must be unique within a session.
     let id = || Id::String(format!("sluicegate-{}", new_id(stack.at)));
     let resources = ListRequest::new(&RESOURCES, id(), meta_only(params));
     let templates = ListRequest::new(&TEMPLATES, id(), meta_only(params));
     let (resources, templates) = tokio::join!(gather(stack, &resources), gather(stack, &templates));
+    let mut owners = Vec::with_capacity(uris.len());
+    for uri in uris {
+        owners.push(choose_owner(stack, &resources, &templates, uri));
+        // There may be many templates.
+        tokio::task::yield_now().await;
+    }
+    owners
+}
+
+fn choose_owner(
+    stack: &Stack,
+    resources: &Parts<Part>,
+    templates: &Parts<Part>,
+    uri: &str,
+) -> Option<Arc<ServerState>> {
     if let Some(known) = find_known(stack, uri) {
         return Some(known);
     }

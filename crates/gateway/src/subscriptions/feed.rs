@@ -1,4 +1,4 @@
-//! One subscription at a server, shared by its clients.
+//! One upstream subscription, shared by the clients that asked for the same.
 
 use std::sync::{
     Arc, OnceLock,
@@ -20,7 +20,11 @@ use sluice_wire::{
 };
 use tokio::sync::{broadcast, watch};
 
-use crate::{judge::Outgoing, link::Link, refusal::Refusal, reserve::Permitted, send::mirror};
+use super::Filter;
+use crate::{
+    judge::Outgoing, link::Link, list_changes::ListChanges, refusal::Refusal, reserve::Permitted,
+    send::mirror,
+};
 
 /// Events that a slow client may be behind before its stream is cut.
 const BEHIND: usize = 64;
@@ -47,7 +51,7 @@ pub(super) struct Feed {
 
 impl Feed {
     /// Subscribes at a server.
-    pub(super) fn begin(link: &Arc<Link>, bounds: Bounds, wish: &str) -> Arc<Feed> {
+    pub(super) fn begin(link: &Arc<Link>, bounds: Bounds, filter: &Filter) -> Arc<Feed> {
         let (sender, _) = broadcast::channel(BEHIND);
         let (begins, begun) = watch::channel(None);
         let is_over = Arc::new(AtomicBool::new(false));
@@ -58,9 +62,9 @@ impl Feed {
             begins,
             acknowledged: OnceLock::new(),
         };
-        let (wish, over) = (wish.to_owned(), Arc::clone(&is_over));
+        let (filter, over) = (filter.clone(), Arc::clone(&is_over));
         tokio::spawn(async move {
-            task.run(&wish).await;
+            task.run(&filter).await;
             over.store(true, Ordering::Relaxed);
         });
         Arc::new(Feed { sender, begun, is_over })
@@ -95,14 +99,16 @@ struct Task {
 }
 
 impl Task {
-    async fn run(self, wish: &str) {
+    async fn run(self, filter: &Filter) {
         let followed = tokio::select! {
-                    followed = self.follow(wish) => followed,
+                    followed = self.follow(filter) => followed,
         // No listener is left. Callers that wait for the beginning are listeners already.
                     () = self.sender.closed() => return,
                 };
         if let Err(refusal) = followed {
-            tracing::warn!(server = &*self.link.name, ?refusal, "a subscription ended");
+            let why = format!("{refusal:?}");
+            let why = self.link.without_secrets(&why);
+            tracing::warn!(server = &*self.link.name, %why, "a subscription ended");
             self.begins.send_if_modified(|begun| {
                 let is_first = begun.is_none();
                 if is_first {
@@ -113,10 +119,10 @@ impl Task {
         }
     }
 
-    async fn follow(&self, wish: &str) -> Result<(), Refusal> {
+    async fn follow(&self, filter: &Filter) -> Result<(), Refusal> {
         // The subscription is shared, so it belongs to no single caller.
-        let caller = || Caller { key: "listeners".into(), bounds: self.bounds };
-        let permitted = Permitted::subscribe(wish);
+        let caller = || Caller { key: "listeners".into(), bounds: self.bounds, rounds: None };
+        let permitted = Permitted::subscribe(filter);
         let sending = self.link.send(Era::Modern, headers(permitted.request()), &permitted, caller);
         let sent = tokio::time::timeout(self.link.timeout, sending).await;
         let answer = sent
@@ -131,14 +137,23 @@ impl Task {
             });
         }
         if answer.status() != StatusCode::OK {
-            return Err(Refusal::answered_with(answer.status()));
+            return Err(Refusal::from_status(answer.status()));
         }
         self.read(answer.into_body()).await
     }
 
     async fn read(&self, mut body: AnswerBody) -> Result<(), Refusal> {
         let mut decoder = Decoder::new(self.bounds.bytes);
-        while let Some(frame) = body.frame().await {
+        let mut changes = ListChanges::default();
+        loop {
+            let frame = tokio::select! {
+                frame = body.frame() => frame,
+                due = std::future::poll_fn(|context| changes.poll_due(context)) => {
+                    self.tell(due);
+                    continue;
+                }
+            };
+            let Some(frame) = frame else { break };
             let Ok(data) = frame.map_err(|_| super::bad_subscription())?.into_data() else {
                 continue;
             };
@@ -147,7 +162,7 @@ impl Task {
                 .push(&data, |event| events.push(event))
                 .map_err(|_| super::bad_subscription())?;
             for message in events.into_iter().filter_map(Event::into_message) {
-                if self.take(&message)? {
+                if self.take(&mut changes, &message)? {
                     return Ok(());
                 }
             }
@@ -156,7 +171,7 @@ impl Task {
     }
 
     /// Handles the text of one event; returns whether it was the last.
-    fn take(&self, text: &str) -> Result<bool, Refusal> {
+    fn take(&self, changes: &mut ListChanges<FeedEvent>, text: &str) -> Result<bool, Refusal> {
         let unreadable =
             || if resembles_message(text) { Err(super::bad_subscription()) } else { Ok(false) };
         let Ok(document) = Document::parse(text, &self.bounds) else { return unreadable() };
@@ -164,10 +179,13 @@ impl Task {
         match message {
             Message::Notification { method, params } => {
                 let params: Arc<str> = params.map_or("{}", |params| params.raw()).into();
-                self.news(method, params);
+                self.news(changes, method, params);
                 Ok(false)
             }
             Message::Response { .. } => {
+                while let Some(held) = changes.flush() {
+                    self.tell(held);
+                }
                 let _ = self.sender.send(FeedEvent::End);
                 Ok(true)
             }
@@ -175,7 +193,7 @@ impl Task {
         }
     }
 
-    fn news(&self, method: &str, params: Arc<str>) {
+    fn news(&self, changes: &mut ListChanges<FeedEvent>, method: &str, params: Arc<str>) {
         if method == "notifications/subscriptions/acknowledged" {
             if self.acknowledged.set(()).is_ok() {
                 self.begins.send_replace(Some(Ok(params)));
@@ -185,8 +203,15 @@ impl Task {
         if method == "notifications/tools/list_changed" {
             self.link.state.tools.mark_stale();
         }
+        let notification = FeedEvent::Notification { method: method.into(), params };
+        if let Some(notification) = changes.admit(method, notification) {
+            self.tell(notification);
+        }
+    }
+
+    fn tell(&self, event: FeedEvent) {
         // There may be no receivers at the moment.
-        let _ = self.sender.send(FeedEvent::Notification { method: method.into(), params });
+        let _ = self.sender.send(event);
     }
 }
 

@@ -121,12 +121,15 @@ impl Conversation<'_> {
     }
 
     async fn refuse(&self, refusal: &Refusal, id: Option<&Id>) {
-        self.client.say(encode_event(&refusal.to_json(id))).await;
+        // An error is too short to be counted.
+        let _ = self.client.say(encode_event(&refusal.to_json(id))).await;
     }
 
     async fn ask(&self, asked: Incoming, exchange: Exchange, document: Document) {
         let Ok(room) = Arc::clone(&self.client.room).try_acquire_owned() else {
-            return self.refuse(&Refusal::Busy, Some(&asked.id)).await;
+            return self
+                .refuse(&Refusal::Busy("too many requests in progress"), Some(&asked.id))
+                .await;
         };
         let (client, under_way) = (Arc::clone(&self.client), Arc::clone(&self.under_way));
         let Incoming { id, is_hello, is_endless, is_modern } = asked;

@@ -24,10 +24,11 @@ async fn held(harness: &Harness, arguments: &str) -> String {
     assert_eq!(at(&answer, &format!("{decision}/approval/url")), format!("\"{url}\""));
     let until = at(&answer, &format!("{decision}/approval/expiresAt"));
     let text = at(&answer, "result/content/0/text");
-    assert!(text.starts_with("\"[APPROVAL REQUIRED] Ask first."), "{text}");
-    for part in [bare, &url, until.trim_matches('"')] {
-        assert!(text.contains(part), "{text}: {part}");
-    }
+    let until = until.trim_matches('"');
+    let expected = format!(
+        "\"[APPROVAL REQUIRED] Ask first. The call was not sent. It waits for approval {bare} at {url} until {until}.\""
+    );
+    assert_eq!(text, expected);
     bare.to_owned()
 }
 

@@ -58,7 +58,7 @@ async fn same_era_traffic_is_untouched() {
 }
 
 /// Tries until something comes of it.
-async fn found_out<T>(mut tries: impl AsyncFnMut() -> Option<T>) -> T {
+pub(crate) async fn found_out<T>(mut tries: impl AsyncFnMut() -> Option<T>) -> T {
     for _ in 0..600 {
         if let Some(found) = tries().await {
             return found;
@@ -170,6 +170,7 @@ fn the_reference_names_the_test_of_each_row() {
     let files = [
         ("bridge", include_str!("bridge.rs")),
         ("bridge_questions", include_str!("bridge_questions.rs")),
+        ("bridge_rounds", include_str!("bridge_rounds.rs")),
         ("bridge_to_legacy", include_str!("bridge_to_legacy.rs")),
         ("bridge_to_modern", include_str!("bridge_to_modern.rs")),
     ];

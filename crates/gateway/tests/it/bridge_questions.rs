@@ -22,7 +22,7 @@ use crate::{
 const ASKING: &str = r#"{"elicitation":{}}"#;
 const WISH: &str = r#"{"jsonrpc":"2.0","id":"ID","method":"elicitation/create","params":{"message":"who?","requestedSchema":{"type":"object","properties":{}}}}"#;
 /// Longer than the gateway waits for a server, so that a lost question is seen as one.
-const PATIENCE: Duration = Duration::from_secs(15);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(15);
 
 fn read(text: &str) -> Document {
     Document::parse(text, &Bounds::default()).unwrap()
@@ -40,7 +40,7 @@ async fn call(harness: &Harness, tool: &str, members: &str) -> Document {
     let body = modern_body("tools/call", &params, ASKING);
     let headers = mirrors("tools/call", Some(tool));
     let sent = harness.post_with(&headers, body.as_bytes());
-    last(&tokio::time::timeout(PATIENCE, sent).await.expect("an answer in time"))
+    last(&tokio::time::timeout(ANSWER_TIMEOUT, sent).await.expect("an answer in time"))
 }
 
 /// The members of a request that accepts all that a result wants; `None` if the

@@ -255,7 +255,7 @@ async fn a_request_that_the_policy_denies_never_reaches_the_client() {
 }
 
 #[tokio::test]
-async fn what_is_to_be_done_in_a_browser_first_becomes_a_wish() {
+async fn a_url_elicitation_error_becomes_an_input_request() {
     let (harness, _) = before_legacy(OPEN).await;
     let wished = last(&ask(&harness, "tools/call", r#""name":"browse""#, ASKING).await);
     assert_eq!(at(&wished, "result/resultType"), "\"input_required\"");
@@ -275,10 +275,9 @@ async fn a_subscription_is_the_stream_of_a_session() {
     let mut client = harness.begun("POST", &headers, body.as_bytes()).await;
     client.head().await.unwrap();
     let first = hear(&mut client, "acknowledged").await;
-    assert!(
-        first.contains(r#""toolsListChanged":true,"resourceSubscriptions":["a:b"]"#),
-        "{first}"
-    );
+    for agreed in [r#""toolsListChanged":true"#, r#""resourceSubscriptions":["a:b"]"#] {
+        assert!(first.contains(agreed), "{first}");
+    }
     assert!(reached(&harness, "resources/subscribe")[0].text().contains(r#""uri":"a:b""#));
     server.announce("notifications/prompts/list_changed", "");
     server.announce("notifications/resources/updated", r#""uri":"a:b","x":1.0"#);
@@ -326,7 +325,7 @@ async fn errors_come_as_modern_servers_send_them() {
 }
 
 #[tokio::test]
-async fn answers_that_are_none_are_not_taken() {
+async fn malformed_answers_are_refused() {
     let (harness, _) = before_legacy(OPEN).await;
     for wrong in ["null", "7", "[]", r#"{"a":1}"#] {
         let params = format!(r#""name":"echo","inputResponses":{wrong}"#);

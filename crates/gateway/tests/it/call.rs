@@ -91,7 +91,7 @@ async fn a_limit_lets_just_so_many_through() {
 }
 
 #[tokio::test]
-async fn a_list_shows_only_what_can_be_had() {
+async fn a_list_leaves_out_hidden_tools() {
     let policy = r#"{"version":"1","default":"allow","hide":["@destructive"],"tools":{"write":{"action":"deny"}}}"#;
     let harness = start(policy).await;
     let answer = harness.post(r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#).await;

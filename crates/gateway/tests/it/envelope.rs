@@ -134,7 +134,7 @@ async fn look_alikes_are_refused_in_the_modern_era_too() {
 }
 
 #[tokio::test]
-async fn what_is_not_one_message_is_refused() {
+async fn a_body_that_is_not_one_message_is_refused() {
     let call = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"read"}}"#;
     let bodies = [
         "[]",

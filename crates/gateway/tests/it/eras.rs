@@ -213,7 +213,7 @@ async fn a_modern_request_takes_no_session_along() {
 }
 
 #[tokio::test]
-async fn a_modern_header_without_what_each_modern_request_says_is_a_bad_request() {
+async fn a_modern_header_without_the_required_meta_is_a_bad_request() {
     let harness = Harness::start(r#"{"version":"1","default":"allow"}"#, mcp_server("[]")).await;
     let body = r#"{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{}}"#;
     let headers = [("mcp-protocol-version", "2026-07-28"), ("mcp-method", "tools/list")];

@@ -9,13 +9,15 @@ use std::{
     time::Duration,
 };
 
-use sluice_gateway::{Builtins, Commits, Configuration, Gateway, Settings, Threads};
+use sluice_gateway::{
+    Builtins, ClientTimes, Commits, Configuration, Gateway, Hops, Settings, ShareLimits, Threads,
+};
 use sluice_http::address::Reach;
 use sluice_listener::AllowedCallers;
 use sluice_policy::{Format, Timestamp};
 use sluice_store::{
-    AttachedPolicy, Clock, Durability, Entry, Filter, Grant, Key, Name, Server, Source, Store,
-    StoreConfig, TokenHash, Transport,
+    AttachedPolicy, Clock, Durability, Entry, Filter, Grant, Key, Name, Secret, Server, Source,
+    Store, StoreConfig, TokenHash, Transport,
 };
 use sluice_testkit::{Answer, Folder, RawClient, Recorded, Reply, Upstream};
 use sluice_wire::json::{Bounds, Document};
@@ -48,6 +50,7 @@ pub(crate) fn policy(server: &str, policy: &str, text: &str) -> AttachedPolicy {
         format: Format::Json,
         version: AttachedPolicy::version_of(text),
         source: Source::File,
+        base_files: Vec::new(),
     }
 }
 
@@ -60,6 +63,7 @@ pub(crate) fn grant(id: &str, servers: &[&str], policy: &str) -> Grant {
         principal: None,
         created_at: Timestamp::from_millis(0),
         expires_at: None,
+        created_by: None,
         revoked_at: None,
     }
 }
@@ -67,10 +71,12 @@ pub(crate) fn grant(id: &str, servers: &[&str], policy: &str) -> Grant {
 pub(crate) fn server(server: &str, url: &str) -> Server {
     Server {
         name: name(server),
-        transport: Transport::Http { url: url.to_owned(), headers: Vec::new() },
+        transport: Transport::Http { url: Secret::new(url.to_owned()), headers: Vec::new() },
         timeout: Duration::from_secs(5),
         anonymous_policy: None,
         bridge: sluice_store::Bridge::default(),
+        hidden_text: sluice_store::HiddenText::default(),
+        mask_secrets: true,
         source: Source::File,
     }
 }
@@ -139,10 +145,14 @@ impl Harness {
             launch: sluice_stdio::Launch::default(),
             is_loopback: true,
             bounds: Bounds::default(),
+            in_flight: 1 << 30,
             answer: 16 << 20,
             reach: Reach::default(),
+            shares: ShareLimits::NONE,
+            hops: Hops::new(Timestamp::from_millis(NOON), None),
             descriptors: 100_000,
-            people: "http://127.0.0.1:8788".into(),
+            times: ClientTimes::default(),
+            admin_url: "http://127.0.0.1:8788".into(),
             recorded: Vec::new(),
             key,
             clock: Clock::Fixed(Arc::clone(&clock)),
@@ -210,10 +220,12 @@ impl Harness {
 
 fn open_on_disk(folder: &Folder, clock: Clock) -> Store {
     let config = StoreConfig {
+        retention: None,
         directory: folder.join(""),
         durability: Durability::Process,
         key: Key::from_bytes([7; 32]),
         clock,
+        accept_loss: false,
     };
     Store::open(config).unwrap()
 }

@@ -49,7 +49,7 @@ async fn duplicate_keys_are_refused_at_every_depth() {
 }
 
 #[tokio::test]
-async fn what_is_no_json_is_refused() {
+async fn invalid_json_is_refused() {
     let ping = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
     let cases = [
         format!("\u{feff}{ping}"),

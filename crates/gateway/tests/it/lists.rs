@@ -6,7 +6,7 @@ use sluice_testkit::{End, Recorded, Reply, mcp_server};
 
 use crate::{
     harness::{Harness, TOKEN, at, json},
-    talk::{OPEN, hear, modern_server},
+    talk::{OPEN, hear, modern_server, with_event_ids},
 };
 
 const TOOLS: &str = r#"[{"name":"read","inputSchema":{"type":"object"}, "title" : "R\u0065ad", "x":1.0},
@@ -79,7 +79,7 @@ async fn a_filtered_modern_list_is_kept_privately_and_not_for_long() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_filtered_is_refused() {
+async fn a_list_that_cannot_be_filtered_is_refused() {
     let wrong = [
         "{}",
         r#"{"tools":null}"#,
@@ -207,11 +207,12 @@ async fn repeated_lists_are_filtered_too() {
     let good = replay(r#"{"tools":[{"name":"read"},{"name":"drop"}]}"#);
     let harness = Harness::start(HIDING, move |request: &Recorded| match request.method.as_str() {
         "GET" => Reply::events(good.clone()).ending(End::Never),
-        _ => mcp_server(TOOLS)(request),
+        _ => with_event_ids(mcp_server(TOOLS))(request),
     })
     .await;
     let session = harness.session(TOKEN).await;
-    let headers = [("mcp-session-id", session.as_str()), ("last-event-id", "1")];
+    let last = harness.event_id(TOKEN, &session).await;
+    let headers = [("mcp-session-id", session.as_str()), ("last-event-id", last.as_str())];
     let mut client = harness.begun("GET", &headers, b"").await;
     client.head().await.unwrap();
     let heard = hear(&mut client, "after").await;
@@ -225,11 +226,12 @@ async fn repeated_lists_are_filtered_too() {
         let harness =
             Harness::start(HIDING, move |request: &Recorded| match request.method.as_str() {
                 "GET" => Reply::events(bad.clone()).ending(End::Never),
-                _ => mcp_server(TOOLS)(request),
+                _ => with_event_ids(mcp_server(TOOLS))(request),
             })
             .await;
         let session = harness.session(TOKEN).await;
-        let headers = [("mcp-session-id", session.as_str()), ("last-event-id", "1")];
+        let last = harness.event_id(TOKEN, &session).await;
+        let headers = [("mcp-session-id", session.as_str()), ("last-event-id", last.as_str())];
         let mut client = harness.begun("GET", &headers, b"").await;
         let answer = client.answer().await.unwrap().unwrap();
         assert!(!answer.is_whole && !answer.text().contains("drop"), "{result}: {}", answer.text());
@@ -239,7 +241,7 @@ async fn repeated_lists_are_filtered_too() {
 /// So is everything else that a stream repeats: other lists, who the server is,
 /// and what it asks.
 #[tokio::test]
-async fn what_is_repeated_is_judged_like_the_first_time() {
+async fn repeated_messages_are_judged_like_the_first_time() {
     const RULES: &str = r#"{"version":"1","default":"allow","resources":{"allow":["file:///open"]},"prompts":{"allow":["shown"]},"server_requests":["sampling"]}"#;
     let repeated = [
         r#"{"jsonrpc":"2.0","id":1,"result":{"resources":[{"uri":"file:///open"},{"uri":"file:///secret"}]}}"#,
@@ -255,11 +257,12 @@ async fn what_is_repeated_is_judged_like_the_first_time() {
     let events = events.concat();
     let harness = Harness::start(RULES, move |request: &Recorded| match request.method.as_str() {
         "GET" => Reply::events(events.clone()).ending(End::Never),
-        _ => mcp_server(TOOLS)(request),
+        _ => with_event_ids(mcp_server(TOOLS))(request),
     })
     .await;
     let session = harness.session(TOKEN).await;
-    let headers = [("mcp-session-id", session.as_str()), ("last-event-id", "1")];
+    let last = harness.event_id(TOKEN, &session).await;
+    let headers = [("mcp-session-id", session.as_str()), ("last-event-id", last.as_str())];
     let mut client = harness.begun("GET", &headers, b"").await;
     client.head().await.unwrap();
     let heard = hear(&mut client, "tools/list_changed").await;

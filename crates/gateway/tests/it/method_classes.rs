@@ -83,6 +83,16 @@ async fn each_is_judged_recorded_and_then_sent() {
             .collect();
         assert_eq!(denied.len(), 1);
         assert_eq!(at(denied[0], "rule"), format!("\"{rule}\""));
+        // What is allowed is recorded with its target as what is denied, and so is its outcome.
+        let named = |params: &str| format!("\"{}\"", params.rsplit('"').nth(1).unwrap());
+        assert_eq!(at(denied[0], "target"), named(secret), "{method}");
+        let of_open = records.iter().filter(|record| at(record, "target") == named(open));
+        let of_open = of_open.filter(|record| at(record, "method") == format!("\"{method}\""));
+        let of_open: Vec<_> =
+            of_open.map(|record| (at(record, "kind"), at(record, "outcome"))).collect();
+        for kind in ["\"decision\"", "\"outcome\""] {
+            assert!(of_open.contains(&(kind.into(), "\"allow\"".into())), "{method}: {of_open:?}");
+        }
     }
     let records = harness.records().await;
     let count = |kind: &str, outcome: &str| {
@@ -133,7 +143,7 @@ async fn references_that_can_be_read_in_two_ways_are_refused() {
 }
 
 #[tokio::test]
-async fn what_always_works_does_so_without_a_record() {
+async fn methods_that_are_always_allowed_leave_no_record() {
     let harness = Harness::start(r#"{"version":"1","default":"deny"}"#, server).await;
     harness.session(crate::harness::TOKEN).await;
     for method in ["ping", "logging/setLevel", "tools/list"] {
@@ -144,4 +154,26 @@ async fn what_always_works_does_so_without_a_record() {
     assert_eq!(harness.post(body).await.status, 202);
     until("all arrived", || harness.upstream.requests().len() >= 4).await;
     assert!(harness.records().await.is_empty());
+}
+
+/// The protocol has no error for a notification or an answer.
+#[tokio::test]
+async fn messages_that_are_not_forwarded_are_accepted_and_only_denials_are_recorded() {
+    let harness = Harness::start(r#"{"version":"1","default":"deny"}"#, server).await;
+    for ignored in [
+        r#"{"jsonrpc":"2.0","id":"late","result":{}}"#,
+        r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}"#,
+    ] {
+        let answer = harness.post(ignored).await;
+        assert_eq!(answer.status, 202, "{ignored}");
+        assert!(answer.body.is_empty(), "{}", answer.text());
+    }
+    assert!(harness.records().await.is_empty());
+    let unknown = r#"{"jsonrpc":"2.0","method":"notifications/unheard_of"}"#;
+    assert_eq!(harness.post(unknown).await.status, 202);
+    let records = harness.records().await;
+    assert_eq!(records.len(), 1);
+    assert_eq!(at(&records[0], "outcome"), "\"deny\"");
+    assert_eq!(at(&records[0], "rule"), "\"/methods\"");
+    assert!(harness.upstream.requests().is_empty());
 }

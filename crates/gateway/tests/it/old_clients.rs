@@ -137,7 +137,7 @@ async fn the_server_is_spoken_to_in_a_session_that_ends_with_the_stream() {
 }
 
 #[tokio::test]
-async fn what_the_server_says_besides_comes_on_the_stream_and_is_judged() {
+async fn other_messages_of_the_server_come_on_the_stream_and_are_judged() {
     let harness = Harness::start(ASKING, with_stream).await;
     let mut client = OldClient::introduced(&harness).await;
     let heard = hear(&mut client.stream, "\"ping\"").await;
@@ -172,7 +172,7 @@ async fn progress_comes_before_its_answer() {
 
 /// A server may wait for the client before it answers.
 #[tokio::test]
-async fn what_comes_before_an_answer_is_not_held_back() {
+async fn messages_before_an_answer_arrive_before_it() {
     let harness = Harness::start(OPEN, |request: &Recorded| {
         match request.rpc_method().as_deref() {
             Some("tools/call") => Reply::events(
@@ -220,7 +220,7 @@ async fn an_answer_that_fails_is_an_error_on_the_stream() {
 }
 
 #[tokio::test]
-async fn what_is_wrong_with_the_request_itself_is_answered_at_once() {
+async fn an_invalid_request_is_answered_on_its_own_connection() {
     let harness = Harness::start(OPEN, mcp_server(TOOLS)).await;
     let client = OldClient::connect(&harness).await;
     let wrong: [(Headers<'_>, &str, u16); 6] = [
@@ -336,7 +336,7 @@ async fn there_are_no_more_streams_than_descriptors() {
     let configuration = Harness::configuration(&upstream, OPEN);
     // Room for a connection and its stream, and one connection more.
     let harness =
-        Harness::tuned(upstream, configuration, |settings| settings.descriptors = 256 + 3).await;
+        Harness::tuned(upstream, configuration, |settings| settings.descriptors = 8).await;
     let client = OldClient::connect(&harness).await;
     let answer = harness.raw(&request("GET", "/mcp/notes/sse", harness.address, &[], b"")).await;
     assert_eq!(answer.status, 503);

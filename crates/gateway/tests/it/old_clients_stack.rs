@@ -98,7 +98,7 @@ async fn nothing_is_left_of_clients_that_are_gone() {
     let configuration = Harness::configuration(&upstream, OPEN);
     // Room for a few clients at a time.
     let harness =
-        Harness::tuned(upstream, configuration, |settings| settings.descriptors = 256 + 12).await;
+        Harness::tuned(upstream, configuration, |settings| settings.descriptors = 32).await;
     for round in 0..30 {
         let (mut stream, endpoint) = reconnect(&harness, round).await;
         assert_eq!(post(&harness, &endpoint, &[], HELLO).await, 202);

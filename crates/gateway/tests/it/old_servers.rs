@@ -1,11 +1,17 @@
 //! Servers of the oldest HTTP transport: found out, spoken to as any other, and
 //! harmless when they break.
 
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
+
 use sluice_gateway::Configuration;
 use sluice_store::TokenHash;
-use sluice_testkit::{End, OldServer, Recorded, Reply, Upstream, mcp_server};
+use sluice_testkit::{End, ModernOnly, OldServer, Recorded, Reply, Upstream, mcp_server};
 
 use crate::{
+    bridge::found_out,
     harness::{Harness, TOKEN, at, grant, json, policy, request, server},
     talk::{OPEN, hear, until},
 };
@@ -97,10 +103,10 @@ async fn the_transport_is_found_out_once() {
 /// A server that took the old one's place at its address is found out again.
 #[tokio::test]
 async fn a_server_that_is_no_longer_old_is_noticed() {
-    let is_old = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(true));
-    let said = std::sync::Arc::clone(&is_old);
+    let is_old = Arc::new(AtomicBool::new(true));
+    let said = Arc::clone(&is_old);
     let upstream = Upstream::start(move |request: &Recorded| {
-        if !said.load(std::sync::atomic::Ordering::Relaxed) {
+        if !said.load(Ordering::Relaxed) {
             return mcp_server(TOOLS)(request);
         }
         match request.method.as_str() {
@@ -119,8 +125,63 @@ async fn a_server_that_is_no_longer_old_is_noticed() {
     // Its answer is there before it was asked, so nobody waits for it yet.
     let answer = harness.post(r#"{"jsonrpc":"2.0","id":0,"method":"ping"}"#).await;
     assert_eq!(answer.status, 502, "{}", answer.text());
-    is_old.store(false, std::sync::atomic::Ordering::Relaxed);
+    is_old.store(false, Ordering::Relaxed);
     harness.session(TOKEN).await;
+}
+
+/// The other way round: a server of streamable HTTP whose place was taken by an old one.
+#[tokio::test]
+async fn a_server_that_became_old_is_noticed_after_a_failure() {
+    let is_old = Arc::new(AtomicBool::new(false));
+    let now = Arc::clone(&is_old);
+    let upstream = Upstream::start(move |request: &Recorded| {
+        match (now.load(Ordering::Relaxed), request.method.as_str()) {
+            (false, _) => mcp_server(TOOLS)(request),
+            (true, "GET") => Reply::events("event: endpoint\ndata: /m\n\n"),
+            (true, _) => Reply::empty(405),
+        }
+    })
+    .await
+    .unwrap();
+    let configuration = Harness::configuration(&upstream, OPEN);
+    let harness = Harness::with(upstream, configuration).await;
+    let streams = || {
+        let recorded = harness.upstream.requests();
+        recorded.iter().filter(|request| request.method == "GET").count()
+    };
+    harness.session(TOKEN).await;
+    is_old.store(true, Ordering::Relaxed);
+    let ping = r#"{"jsonrpc":"2.0","id":0,"method":"ping"}"#;
+    assert_eq!(harness.post(ping).await.status, 405);
+    assert_eq!(streams(), 0, "what was known is tried first");
+    harness.post(ping).await;
+    assert!(streams() > 0, "a stream is requested");
+}
+
+/// A server may change its era and its transport at once, as by an upgrade.
+#[tokio::test]
+async fn an_old_server_that_becomes_modern_is_found_out() {
+    let is_old = Arc::new(AtomicBool::new(true));
+    let (now, modern) = (Arc::clone(&is_old), ModernOnly::default());
+    let upstream = Upstream::start(move |request: &Recorded| {
+        match (now.load(Ordering::Relaxed), request.method.as_str()) {
+            (false, _) => modern.reply(request),
+            (true, "GET") => Reply::events("event: endpoint\ndata: /m\n\n"),
+            (true, _) => Reply::empty(405),
+        }
+    })
+    .await
+    .unwrap();
+    let configuration = Harness::configuration(&upstream, OPEN);
+    let harness = Harness::with(upstream, configuration).await;
+    // It opens a stream, which shows the transport, and takes no message.
+    harness.session_of(TOKEN).await;
+    is_old.store(false, Ordering::Relaxed);
+    found_out(async || {
+        let answer = harness.modern("prompts/list", None, "").await;
+        answer.text().contains("\"prompts\"").then_some(())
+    })
+    .await;
 }
 
 #[tokio::test]
@@ -160,7 +221,7 @@ async fn news_and_requests_of_the_server_reach_the_client() {
 }
 
 #[tokio::test]
-async fn what_nobody_waits_for_comes_by_get() {
+async fn messages_that_answer_no_request_come_by_get() {
     let old = OldServer::start(mcp_server(TOOLS)).await.unwrap();
     let harness = in_front_of(&old, OPEN).await;
     let session = harness.session(TOKEN).await;
@@ -208,7 +269,7 @@ async fn an_endpoint_elsewhere_is_not_called() {
     let old = OldServer::at(&format!("{}?", trap.url()), mcp_server(TOOLS)).await.unwrap();
     let harness = in_front_of(&old, OPEN).await;
     let answer = harness.call("read", "{}").await;
-    // What it said to the request itself: it is no server of the newer transport.
+    // What it said to the request itself: it is not a server of the newer transport.
     assert_eq!(answer.status, 405, "{}", answer.text());
     assert!(trap.requests().is_empty());
 }

@@ -11,7 +11,7 @@ use sluice_testkit::{End, OldServer, Recorded, Reply, mcp_server};
 use crate::{
     harness::{Harness, TOKEN, at, json, request},
     old_servers::in_front_of,
-    talk::{OPEN, hear, until},
+    talk::{OPEN, hear, until, with_event_ids},
 };
 
 const TOOLS: &str = r#"[{"name":"read"}]"#;
@@ -36,11 +36,15 @@ fn restarting(
                 reply.with_header("mcp-session-id", &now)
             }
             (_, _, Some(session)) if session != now => gone(request),
-            ("GET", ..) => Reply::events(format!("id: {now}\n\n")).ending(End::Never),
+            ("GET", ..) => {
+                let news = r#"{"jsonrpc":"2.0","method":"notifications/message","params":"#;
+                let event = format!("id: 1\ndata: {news}{{\"data\":\"{now}\"}}}}\n\n");
+                Reply::events(event).ending(End::Never)
+            }
             (_, Some("resources/subscribe" | "logging/setLevel"), _) => {
                 Reply::result(request, "{}")
             }
-            _ => mcp_server(TOOLS)(request),
+            _ => with_event_ids(mcp_server(TOOLS))(request),
         }
     }
 }
@@ -139,8 +143,9 @@ async fn finds_the_new_session(gone: fn(&Recorded) -> Reply) {
     assert!(client.head().await.unwrap().unwrap().starts_with("HTTP/1.1 200"));
     hear(&mut client, "session-3").await;
     // What was said in the old session cannot be repeated.
+    let last = harness.event_id(TOKEN, &session).await;
     restarts.fetch_add(1, Ordering::Relaxed);
-    let replay = [("mcp-session-id", session.as_str()), ("last-event-id", "1")];
+    let replay = [("mcp-session-id", session.as_str()), ("last-event-id", last.as_str())];
     let answer = harness.raw(&request("GET", "/mcp/notes", harness.address, &replay, b"")).await;
     assert_eq!(answer.status, 404);
 }
@@ -218,7 +223,7 @@ async fn a_session_that_was_ended_stays_so() {
 
 /// A gateway that was itself restarted does not know how the session began.
 #[tokio::test]
-async fn what_is_not_known_any_more_is_said_to_be_gone() {
+async fn a_restarted_gateway_reports_a_lost_session_as_gone() {
     let (harness, restarts) = start(OPEN, plainly).await;
     let session = harness.session(TOKEN).await;
     let other = Harness::with(harness.upstream.clone(), harness.configuration.clone()).await;

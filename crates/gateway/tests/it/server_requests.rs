@@ -1,8 +1,14 @@
 //! What a server asks of its client: only what the policy leaves it.
 
+use std::{
+    path::PathBuf,
+    sync::{Arc, OnceLock},
+};
+
 use sluice_gateway::Configuration;
 use sluice_store::TokenHash;
 use sluice_testkit::{End, Recorded, Reply, Upstream, mcp_server};
+use sluice_wire::json::Document;
 
 use crate::{
     harness::{Harness, TOKEN, at, grant, json, policy, server},
@@ -52,7 +58,7 @@ fn seen(text: &str) -> Vec<(String, String)> {
 }
 
 #[tokio::test]
-async fn what_is_denied_the_client_never_sees_and_the_server_is_told() {
+async fn a_denied_server_request_is_refused_and_kept_from_the_client() {
     let harness = Harness::start(SAMPLING, asking).await;
     let answer = harness.post(CALL).await;
     assert!(answer.is_whole);
@@ -73,6 +79,130 @@ async fn what_is_denied_the_client_never_sees_and_the_server_is_told() {
     let records = harness.records().await;
     let denied = records.iter().filter(|record| at(record, "rule") == "\"/server_requests\"");
     assert_eq!(denied.count(), 4);
+}
+
+/// The decisions on requests of the server: method, target and outcome.
+async fn decisions(harness: &Harness) -> Vec<[String; 3]> {
+    let records = harness.records().await;
+    let of_server = records.iter().filter(|record| {
+        at(record, "kind") == "\"decision\"" && at(record, "method") != "\"tools/call\""
+    });
+    let plain = |record: &Document, name: &str| at(record, name).replace('"', "");
+    of_server
+        .map(|record| ["method", "target", "outcome"].map(|name| plain(record, name)))
+        .collect()
+}
+
+/// The client, when it hears of a request, looks into the database, as an auditor would.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_request_that_is_let_through_is_recorded_before_it_is_passed_on() {
+    let harness = Harness::on_disk(SAMPLING, |request: &Recorded| match request.method.as_str() {
+        "GET" => Reply::events("data: {\"jsonrpc\":\"2.0\",\"id\":7,\"method\":\"ping\"}\n\ndata: {\"jsonrpc\":\"2.0\",\"id\":8,\"method\":\"sampling/createMessage\",\"params\":{}}\n\n").ending(End::Never),
+        _ => asking(request),
+    })
+    .await;
+    let session = harness.session(TOKEN).await;
+    let mut client = harness.begun("GET", &[("mcp-session-id", &session)], b"").await;
+    client.head().await.unwrap();
+    crate::talk::hear(&mut client, "sampling/createMessage").await;
+    let connection = rusqlite::Connection::open(harness.folder.join("sluice.db")).unwrap();
+    let sql = "SELECT kind, method, outcome FROM audit ORDER BY seq DESC LIMIT 1";
+    let newest = connection.query_row(sql, [], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)));
+    let expected = ["decision", "sampling/createMessage", "allow"].map(str::to_owned);
+    assert_eq!(newest.map(|(a, b, c)| [a, b, c]), Ok(expected));
+    drop(client);
+
+    let answer = harness.post_with(&[("mcp-session-id", &session)], CALL.as_bytes()).await;
+    assert!(answer.text().contains("sampling/createMessage"), "{}", answer.text());
+    let records = harness.records().await;
+    let of_call = |method: &str| {
+        let found = records.iter().rfind(|record| at(record, "method") == format!("\"{method}\""));
+        at(found.unwrap(), "request")
+    };
+    assert_eq!(of_call("sampling/createMessage"), of_call("tools/call"));
+    assert_ne!(of_call("tools/call"), "");
+    // Pings of the server make no record.
+    assert!(decisions(&harness).await.iter().all(|[method, ..]| method != "ping"));
+    harness.verify().await;
+}
+
+/// A request that cannot be recorded does not reach the client.
+#[tokio::test]
+async fn a_request_that_cannot_be_recorded_is_not_passed_on() {
+    let upstream_lock: Arc<OnceLock<PathBuf>> = Arc::default();
+    let database = Arc::clone(&upstream_lock);
+    let harness = Harness::on_disk(SAMPLING, move |request: &Recorded| {
+        if let (Some("tools/call"), Some(path)) = (request.rpc_method().as_deref(), database.get())
+        {
+            let sql = "ALTER TABLE records RENAME TO gone";
+            rusqlite::Connection::open(path).unwrap().execute_batch(sql).unwrap();
+        }
+        asking(request)
+    })
+    .await;
+    upstream_lock.set(harness.folder.join("sluice.db")).unwrap();
+    let answer = harness.post(CALL).await;
+    assert_ne!(answer.status, 200, "{}", answer.text());
+    assert!(!answer.text().contains("sampling/createMessage"), "{}", answer.text());
+}
+
+#[tokio::test]
+async fn where_a_person_is_sent_to_is_recorded_without_its_query() {
+    const ELICITING: &str =
+        r#"{"version":"1","default":"deny","tools":{"read":{}},"server_requests":["elicitation"]}"#;
+    let url = r#"{"mode":"url","url":"https://pay.example.com/form?code=s3same","message":"Pay."}"#;
+    for (rules, outcome) in [(ELICITING, "allow"), (SAMPLING, "deny")] {
+        let harness = Harness::start(rules, move |request: &Recorded| {
+            match request.rpc_method().as_deref() {
+                Some("tools/call") => Reply::result(
+                    request,
+                    &format!(r#"{{"resultType":"input_required","inputRequests":{{"a":{{"method":"elicitation/create","params":{url}}}}},"requestState":"x"}}"#),
+                ),
+                _ => modern_server(r#"[{"name":"read"}]"#)(request),
+            }
+        })
+        .await;
+        let answer = harness.modern_call("read", "{}").await;
+        assert_eq!(answer.text().contains("s3same"), outcome == "allow", "{}", answer.text());
+        let expected = ["elicitation/create", "https://pay.example.com/form", outcome];
+        assert_eq!(decisions(&harness).await, [expected.map(str::to_owned)]);
+        let legacy = Harness::start(rules, move |request: &Recorded| {
+            match request.rpc_method().as_deref() {
+                Some("tools/call") => Reply::events(format!(
+                    "data: {{\"jsonrpc\":\"2.0\",\"id\":0,\"method\":\"elicitation/create\",\"params\":{url}}}\n\n\
+                     data: {{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{{\"content\":[]}}}}\n\n"
+                )),
+                _ => mcp_server("[]")(request),
+            }
+        })
+        .await;
+        let answer = legacy.post(CALL).await;
+        assert_eq!(answer.text().contains("s3same"), outcome == "allow", "{}", answer.text());
+        if outcome == "deny" {
+            // The server is told after the denial is recorded.
+            let is_told = |request: &Recorded| request.text().contains("-32601");
+            until("the server is told", || legacy.upstream.requests().iter().any(is_told)).await;
+        }
+        assert_eq!(decisions(&legacy).await, [expected.map(str::to_owned)]);
+    }
+}
+
+#[tokio::test]
+async fn a_result_that_requests_very_many_inputs_is_refused() {
+    for (count, status) in [(64, 200), (65, 502)] {
+        let inputs: Vec<_> =
+            (0..count).map(|id| format!(r#""{id}":{{"method":"roots/list"}}"#)).collect();
+        let inputs = inputs.join(",");
+        let harness = Harness::start(OPEN, move |request: &Recorded| match request.rpc_method().as_deref() {
+            Some("tools/call") => Reply::result(request, &format!(r#"{{"resultType":"input_required","inputRequests":{{{inputs}}},"requestState":"x"}}"#)),
+            _ => modern_server(r#"[{"name":"read"}]"#)(request),
+        })
+        .await;
+        let answer = harness.modern_call("read", "{}").await;
+        assert_eq!(answer.status, status, "{}", answer.text());
+        let recorded = if status == 200 { count } else { 0 };
+        assert_eq!(decisions(&harness).await.len(), recorded);
+    }
 }
 
 #[tokio::test]
@@ -291,4 +421,39 @@ async fn long_answers_are_sealed_too() {
     assert!(!answer.text().contains("raw-state"));
     assert!(answer.is_whole);
     assert!(at(&json(&answer), "result/requestState").len() > 40);
+}
+
+/// One answer with thousands of them makes neither as many tasks nor as many connections.
+#[tokio::test]
+async fn a_flood_of_forbidden_requests_is_turned_away_in_order_and_then_cut() {
+    let events: Vec<_> = (0..5000)
+        .map(|id| {
+            format!("data: {{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"roots/list\"}}\n\n")
+        })
+        .collect();
+    let events = events.concat();
+    let harness =
+        Harness::start(DENYING, move |request: &Recorded| match request.rpc_method().as_deref() {
+            Some("tools/call") => Reply::events(events.clone()),
+            _ => mcp_server("[]")(request),
+        })
+        .await;
+    let answer = harness.post(CALL).await;
+    assert_eq!(answer.status, 502, "{}", answer.text());
+    let why = "the server sent more than 64 requests in 60 s that the policy forbids";
+    assert!(answer.text().contains(why), "{}", answer.text());
+    let refusals = || -> Vec<String> {
+        let all = harness.upstream.requests();
+        let refusals = all.iter().filter(|request| request.text().contains("-32601"));
+        refusals.map(Recorded::rpc_id).collect()
+    };
+    until("all that were heard are refused", || refusals().len() >= 64).await;
+    let expected: Vec<_> = (0..64).map(|id| id.to_string()).collect();
+    assert_eq!(refusals(), expected);
+    let records = harness.records().await;
+    let denied = records.iter().filter(|record| at(record, "rule") == "\"/server_requests\"");
+    assert_eq!(denied.count(), 64);
+    let outcome = records.iter().find(|record| at(record, "kind") == "\"outcome\"").unwrap();
+    assert!(at(outcome, "message").contains(why), "{outcome:?}");
+    assert_eq!(harness.post(r#"{"jsonrpc":"2.0","id":2,"method":"ping"}"#).await.status, 200);
 }

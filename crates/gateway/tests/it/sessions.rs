@@ -6,7 +6,7 @@ use sluice_testkit::{Recorded, Reply, Upstream, mcp_server};
 
 use crate::{
     harness::{Harness, TOKEN, at, grant, json, policy, request, server},
-    talk::{OPEN, hear, until},
+    talk::{OPEN, hear, last_id, until, with_event_ids},
 };
 
 const CALL: &str = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"read"}}"#;
@@ -21,7 +21,7 @@ async fn start() -> Harness {
                 Reply::events("id: 1\ndata: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/message\",\"params\":{\"data\":\"hello\"}}\n\n")
                     .ending(sluice_testkit::End::Never)
             }
-            _ => mcp_server("[]")(request),
+            _ => with_event_ids(mcp_server("[]"))(request),
         }
     })
     .await
@@ -89,6 +89,42 @@ async fn two_sessions_of_one_upstream_session_are_two() {
     assert_ne!(harness.session(TOKEN).await, harness.session(BOB).await);
 }
 
+/// A server may keep the events of all its sessions in one store, and replay any of them.
+#[tokio::test]
+async fn an_event_of_another_grant_server_or_session_is_not_asked_for() {
+    let harness = start().await;
+    let (alice, bob) = (harness.session(TOKEN).await, harness.session(BOB).await);
+    let again = harness.session(TOKEN).await;
+    let event = harness.event_id(TOKEN, &alice).await;
+    assert_ne!(event, "1");
+    harness.upstream.take();
+    let other = format!("Bearer {BOB}");
+    let bob_headers = [("authorization", other.as_str()), ("mcp-session-id", bob.as_str())];
+    let mut long = event.clone();
+    long.insert(7, 'x');
+    for (headers, last) in [
+        (&bob_headers[..], event.as_str()),
+        (&[("mcp-session-id", again.as_str())], event.as_str()),
+        (&[("mcp-session-id", alice.as_str())], "1"),
+        (&[("mcp-session-id", alice.as_str())], ""),
+        (&[("mcp-session-id", alice.as_str())], long.as_str()),
+        (&[("mcp-session-id", alice.as_str())], alice.as_str()),
+    ] {
+        let headers = [headers, &[("last-event-id", last)]].concat();
+        let bytes = request("GET", "/mcp/notes", harness.address, &headers, b"");
+        let answer = harness.raw(&bytes).await;
+        assert_eq!(answer.status, 400, "{last}");
+        assert!(answer.text().contains("was not given out in this session"), "{}", answer.text());
+    }
+    assert!(harness.upstream.requests().is_empty());
+    // Of the stream of the session, too, the ids are the gateway's own.
+    let own = [("mcp-session-id", alice.as_str())];
+    let mut client = harness.begun("GET", &own, b"").await;
+    client.head().await.unwrap();
+    let heard = last_id(&hear(&mut client, "hello").await);
+    assert_eq!(heard, event);
+}
+
 #[tokio::test]
 async fn events_are_asked_for_again_only_within_a_session() {
     let harness = start().await;
@@ -97,7 +133,8 @@ async fn events_are_asked_for_again_only_within_a_session() {
     assert_eq!(answer.status, 400);
     assert!(harness.upstream.requests().is_empty());
     let session = harness.session(TOKEN).await;
-    let headers = [("last-event-id", "1"), ("mcp-session-id", session.as_str())];
+    let last = harness.event_id(TOKEN, &session).await;
+    let headers = [("last-event-id", last.as_str()), ("mcp-session-id", session.as_str())];
     let mut client = harness.begun("GET", &headers, b"").await;
     assert!(client.head().await.unwrap().unwrap().starts_with("HTTP/1.1 200"));
     hear(&mut client, "hello").await;

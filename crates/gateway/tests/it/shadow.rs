@@ -25,7 +25,7 @@ fn server(request: &Recorded) -> Reply {
 }
 
 #[tokio::test]
-async fn what_would_be_denied_is_forwarded_and_recorded() {
+async fn a_call_that_would_be_denied_is_forwarded_and_recorded() {
     let harness = Harness::start(POLICY, server).await;
     for tool in ["read", "read", "read", "write", "pay"] {
         let answer = harness.call(tool, "{}").await;
@@ -140,5 +140,5 @@ async fn a_task_of_nobody_is_refused_also_in_shadow_mode_and_has_no_outcome() {
     let records = harness.records().await;
     let summary: Vec<_> =
         records.iter().map(|record| (at(record, "kind"), at(record, "outcome"))).collect();
-    assert_eq!(summary, [("\"decision\"".to_owned(), "\"shadow_deny\"".to_owned())]);
+    assert_eq!(summary, [("\"decision\"".to_owned(), "\"deny\"".to_owned())]);
 }

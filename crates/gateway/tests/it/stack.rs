@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use sluice_gateway::Configuration;
+use sluice_gateway::{Configuration, Settings};
 use sluice_policy::Timestamp;
 use sluice_store::TokenHash;
 use sluice_testkit::{Answer, End, Recorded, Reply, Upstream, mcp_server};
@@ -29,6 +29,14 @@ type Responder = Box<dyn Fn(&Recorded) -> Reply + Send + Sync>;
 /// Servers by name, with their rules and what they answer. Grant `alice` has them
 /// all in this order, and so has `bob`.
 pub(crate) async fn stacked(servers: Vec<(&str, &str, Responder)>) -> Stacked {
+    stacked_with(servers, |_| ()).await
+}
+
+/// The same with other settings.
+async fn stacked_with(
+    servers: Vec<(&str, &str, Responder)>,
+    tune: impl FnOnce(&mut Settings),
+) -> Stacked {
     let mut configuration = Configuration::default();
     let (mut names, mut upstreams) = (Vec::new(), Vec::new());
     for (name, rules, responder) in servers {
@@ -41,7 +49,7 @@ pub(crate) async fn stacked(servers: Vec<(&str, &str, Responder)>) -> Stacked {
     let names: Vec<_> = names.iter().map(String::as_str).collect();
     configuration.grants.push((TokenHash::of(TOKEN), grant("alice", &names, "rules")));
     configuration.grants.push((TokenHash::of(BOB), grant("bob", &names, "rules")));
-    let harness = Harness::with(upstreams[0].clone(), configuration).await;
+    let harness = Harness::tuned(upstreams[0].clone(), configuration, tune).await;
     Stacked { harness, upstreams }
 }
 
@@ -264,7 +272,7 @@ async fn each_server_has_its_own_rules_and_limits() {
 }
 
 #[tokio::test]
-async fn what_is_no_message_of_this_path_is_refused() {
+async fn invalid_requests_to_the_stack_are_refused() {
     let stack = stacked(vec![("notes", OPEN, tools(TOOLS))]).await;
     for (headers, body, status) in [
         (&[("authorization", "-")][..], LIST, 401),
@@ -341,24 +349,24 @@ async fn lists_that_cannot_be_filtered_or_are_too_long_are_left_out() {
     let long: Responder = Box::new(|request: &Recorded| match request.rpc_method().as_deref() {
         Some("tools/list") => Reply::result(
             request,
-            &format!(r#"{{"tools":[{{"name":"a","description":"{}"}}]}}"#, "x".repeat(9 << 20)),
+            &format!(r#"{{"tools":[{{"name":"a","_meta":{{"x":"{}"}}}}]}}"#, "x".repeat(9 << 16)),
         ),
         _ => mcp_server("[]")(request),
     });
     let also: Responder = Box::new(|request: &Recorded| match request.rpc_method().as_deref() {
         Some("tools/list") => Reply::result(
             request,
-            &format!(r#"{{"tools":[{{"name":"b","description":"{}"}}]}}"#, "x".repeat(9 << 20)),
+            &format!(r#"{{"tools":[{{"name":"b","_meta":{{"x":"{}"}}}}]}}"#, "x".repeat(9 << 16)),
         ),
         _ => mcp_server("[]")(request),
     });
-    let stack = stacked(vec![
+    let servers = vec![
         ("bad", OPEN, bad),
         ("long", OPEN, long),
         ("also", OPEN, also),
         ("notes", OPEN, tools(TOOLS)),
-    ])
-    .await;
+    ];
+    let stack = stacked_with(servers, |settings| settings.answer = 1 << 20).await;
     let answer = stack.post(LIST).await;
     let text = answer.text();
     assert!(text.contains("long__a") && !text.contains("also__b") && text.contains("notes__read"));

@@ -256,7 +256,7 @@ async fn tasks_find_their_server_by_their_id() {
 }
 
 #[tokio::test]
-async fn what_a_server_asks_for_in_a_result_is_answered_to_that_server() {
+async fn input_that_a_result_asks_for_goes_to_its_server_only() {
     let asking = || -> Responder {
         Box::new(|request| match request.rpc_method().as_deref() {
             Some("tools/call") if request.text().contains("inputResponses") => {

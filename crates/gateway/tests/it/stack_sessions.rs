@@ -12,7 +12,7 @@ use sluice_testkit::{End, RawClient, Recorded, Reply, mcp_server};
 use crate::{
     harness::{TOKEN, at, json, policy, request, server},
     stack::{BOB, HELLO, Stacked, call, names, stacked, tools},
-    talk::{OPEN, hear, until},
+    talk::{OPEN, hear, last_id, until},
 };
 
 const TOOLS: &str = r#"[{"name":"read"},{"name":"drop"}]"#;
@@ -167,10 +167,6 @@ async fn ping_is_answered_here_and_cancellations_reach_every_session() {
 const NEWS: &str = "id: 7\ndata: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/message\",\"params\":{\"level\":\"info\",\"data\":\"from notes\"}}\n\n";
 const OTHER: &str = "id: 7\ndata: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/tools/list_changed\"}\n\nid: 8\ndata: {\"jsonrpc\":\"2.0\",\"id\":0,\"method\":\"elicitation/create\",\"params\":{}}\n\n";
 
-fn last_id(heard: &str) -> String {
-    heard.lines().filter_map(|line| line.strip_prefix("id: ")).next_back().unwrap().to_owned()
-}
-
 #[tokio::test]
 async fn all_servers_are_heard_on_one_stream_and_it_is_taken_up_again() {
     let stack =
@@ -193,9 +189,19 @@ async fn all_servers_are_heard_on_one_stream_and_it_is_taken_up_again() {
         let is_it = |one: &Recorded| one.method == "GET" && one.header("last-event-id") == Some(id);
         until("each is asked for what is its own", || upstream.requests().iter().any(is_it)).await;
     }
-    let foreign = [own[0], ("last-event-id", "7")];
-    let bytes = request("GET", "/mcp", stack.harness.address, &foreign, b"");
-    assert_eq!(stack.harness.raw(&bytes).await.status, 400);
+    // An id that the gateway did not give out in this session is not passed to any server.
+    // The last one is `answer`, `notes` and 7, encoded.
+    let other = stack.session().await;
+    for (session, last) in [
+        (&session, "7"),
+        (&session, session.as_str()),
+        (&other, last.as_str()),
+        (&session, "YW5zd2VyAG5vdGVzADc"),
+    ] {
+        let foreign = [("mcp-session-id", session.as_str()), ("last-event-id", last)];
+        let bytes = request("GET", "/mcp", stack.harness.address, &foreign, b"");
+        assert_eq!(stack.harness.raw(&bytes).await.status, 400, "{last}");
+    }
     let bytes = request("GET", "/mcp", stack.harness.address, &[], b"");
     assert_eq!(stack.harness.raw(&bytes).await.status, 400);
 }
@@ -316,7 +322,7 @@ async fn a_session_that_a_server_has_lost_is_begun_again() {
 }
 
 #[tokio::test]
-async fn what_is_lost_with_a_session_is_told_once() {
+async fn the_loss_of_a_session_with_state_is_reported_once() {
     let is_lost = Arc::new(AtomicBool::new(false));
     let stack =
         stacked(vec![("notes", OPEN, forgetful(&is_lost)), ("mail", OPEN, streaming("m", ""))])

@@ -78,7 +78,7 @@ async fn two(responder: impl Fn(&Recorded) -> Reply + Send + Sync + 'static) -> 
 }
 
 #[tokio::test]
-async fn a_policy_that_changes_what_is_seen_is_told_on_both_kinds_of_stream() {
+async fn a_policy_that_changes_the_visible_tools_is_told_on_both_kinds_of_stream() {
     let harness = Harness::start(OPEN, legacy).await;
     let session = harness.session(TOKEN).await;
     let mut client = harness.begun("GET", &[("mcp-session-id", &session)], b"").await;
@@ -115,7 +115,7 @@ async fn a_revoked_grant_has_no_streams() {
 }
 
 #[tokio::test]
-async fn those_who_want_to_hear_the_same_share_one_stream() {
+async fn clients_with_the_same_subscription_share_one_stream() {
     let harness = two(subscription("")).await;
     let mut clients = Vec::new();
     for token in [TOKEN, BOB, TOKEN, BOB] {
@@ -164,12 +164,12 @@ async fn a_shared_stream_is_filtered_for_each() {
 }
 
 #[tokio::test]
-async fn wishes_are_cut_to_what_may_be_had() {
+async fn a_subscription_is_reduced_to_permitted_resources_and_own_tasks() {
     let harness = two(subscription("")).await;
     let begun = harness.modern("tools/call", Some("read"), r#""name":"read","task":{}"#).await;
     let sealed = at(&crate::harness::json(&begun), "result/task/taskId");
     let wish = format!(
-        r#"{{"resourceSubscriptions":["a:b"],"ResourceSubscriptions":["a:c"],"taskIds":[{sealed},"t-9"],"toolsListChanged":true}}"#
+        r#"{{"resourceSubscriptions":["a:b",7],"ResourceSubscriptions":["a:c"],"taskIds":[{sealed},"t-9"],"promptsListChanged":"yes","filesChanged":true,"toolsListChanged":true}}"#
     );
     let _alice = listening(&harness, TOKEN, &wish).await;
     let sent = harness.upstream.bodies_of("subscriptions/listen");
@@ -282,7 +282,7 @@ async fn there_are_no_more_streams_than_descriptors() {
     };
     // Room for a connection and its stream, and one connection more.
     let harness =
-        Harness::tuned(upstream, configuration, |settings| settings.descriptors = 256 + 3).await;
+        Harness::tuned(upstream, configuration, |settings| settings.descriptors = 8).await;
     let session = harness.session(TOKEN).await;
     let headers = [("mcp-session-id", session.as_str())];
     let mut first = harness.begun("GET", &headers, b"").await;

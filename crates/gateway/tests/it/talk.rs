@@ -123,3 +123,34 @@ pub(crate) fn modern_server(
         }
     }
 }
+
+/// The same server, whose answer to `ping` is an event with the id 1.
+pub(crate) fn with_event_ids(
+    server: impl Fn(&Recorded) -> Reply + Send + Sync + 'static,
+) -> impl Fn(&Recorded) -> Reply + Send + Sync + 'static {
+    move |request| match request.rpc_method().as_deref() {
+        Some("ping") => {
+            let id = request.rpc_id();
+            Reply::events(format!(
+                "id: 1\ndata: {{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{{}}}}\n\n"
+            ))
+        }
+        _ => server(request),
+    }
+}
+
+/// The last event id of a stream.
+pub(crate) fn last_id(heard: &str) -> String {
+    let mut ids = heard.lines().filter_map(|line| line.strip_prefix("id: "));
+    ids.next_back().unwrap_or_else(|| panic!("no event id: {heard}")).to_owned()
+}
+
+impl Harness {
+    /// The gateway's id of the event 1 of such a server, in this session of a grant.
+    pub(crate) async fn event_id(&self, token: &str, session: &str) -> String {
+        let token = format!("Bearer {token}");
+        let headers = [("authorization", token.as_str()), ("mcp-session-id", session)];
+        let ping = br#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
+        last_id(&self.post_with(&headers, ping).await.text())
+    }
+}

@@ -186,6 +186,34 @@ async fn a_modern_server_hears_its_own_id_of_a_task_in_body_and_header() {
     }
 }
 
+/// With the id that the client knows, whether it is allowed or not.
+#[tokio::test]
+async fn requests_about_tasks_are_recorded_with_their_task() {
+    let harness = start(OPEN).await;
+    let begun = send(&harness, TOKEN, "tools/call", r#""name":"read","task":{}"#).await;
+    let task = at(&json(&begun), "result/task/taskId");
+    assert!(task.len() > 20, "{}", begun.text());
+    for method in ["tasks/get", "tasks/result", "tasks/cancel"] {
+        for token in [TOKEN, BOB] {
+            send(&harness, token, method, &format!(r#""taskId":{task}"#)).await;
+        }
+        let records = harness.records().await;
+        let of_task: Vec<_> = records
+            .iter()
+            .filter(|record| at(record, "method") == format!("\"{method}\""))
+            .map(|record| ["grant/id", "kind", "outcome", "target"].map(|name| at(record, name)))
+            .collect();
+        let expected = |grant: &str, kind: &str, outcome: &str| {
+            let [grant, kind, outcome] = [grant, kind, outcome].map(|text| format!("\"{text}\""));
+            [grant, kind, outcome, task.clone()]
+        };
+        for kind in ["decision", "outcome"] {
+            assert!(of_task.contains(&expected("alice", kind, "allow")), "{method}: {of_task:?}");
+        }
+        assert!(of_task.contains(&expected("bob", "decision", "deny")), "{method}: {of_task:?}");
+    }
+}
+
 /// What is said of the task of another is what a server says of none at all.
 #[tokio::test]
 async fn a_modern_task_that_is_not_ones_own_is_none_that_the_server_has() {
@@ -207,7 +235,7 @@ async fn a_modern_task_that_is_not_ones_own_is_none_that_the_server_has() {
 
 /// A server repeats what it will tell of, by its own ids.
 #[tokio::test]
-async fn who_listens_is_told_of_tasks_by_the_ids_it_knows() {
+async fn a_subscriber_hears_of_tasks_by_the_ids_it_was_given() {
     let harness = Harness::start(OPEN, |request: &Recorded| match request.rpc_method().as_deref() {
         Some("subscriptions/listen") => Reply::events(
             "data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/subscriptions/acknowledged\",\"params\":{\"notifications\":{\"taskIds\":[\"t-1\",\"of-another\"],\"TaskIds\":[\"t-1\"],\"toolsListChanged\":true}}}\n\n",
@@ -244,7 +272,7 @@ async fn the_denial_of_a_task_is_an_error_with_the_reason() {
     for (tool, rule, expected) in [
         ("write", "/tools/write/deny_if", "[POLICY DENIED] No writing."),
         ("other", "(not available)", "[POLICY DENIED] tool `other` is not available"),
-        ("send", "/tools/send/approval", "[APPROVAL REQUIRED] Ask first. Approval "),
+        ("send", "/tools/send/approval", "[APPROVAL REQUIRED] Ask first. The call was not sent. "),
     ] {
         // Without a task it is a result.
         let params = format!(r#""name":"{tool}","arguments":{{}}"#);

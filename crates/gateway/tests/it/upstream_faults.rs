@@ -160,13 +160,13 @@ async fn a_server_that_begins_and_does_not_end_is_given_up() {
     is_refused(&harness.post(CALL).await, 504, "no event");
     let harness = start(|_| Reply::events("data: {\"jsonrpc\"").ending(End::Never)).await;
     is_refused(&harness.post(CALL).await, 504, "half an event");
-    // Events that are no messages do not keep a request open.
+    // Events that are not messages do not keep a request open.
     let harness = start(|_| {
         let noise = (Duration::from_millis(50), Bytes::from_static(b"data: {}\n\n"));
         Reply { pieces: vec![noise; 200], ..Reply::events("") }
     })
     .await;
-    is_refused(&harness.post(CALL).await, 504, "events that are no messages");
+    is_refused(&harness.post(CALL).await, 504, "events that are not messages");
     // Comments keep a stream open, but not for ever.
     let harness = start(move |_| drops()).await;
     let answer = harness.post(CALL).await;

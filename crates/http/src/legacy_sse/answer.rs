@@ -10,9 +10,9 @@ use http::{Method, Response, StatusCode};
 use sluice_wire::{edit::quote, rpc::Id};
 use tokio::sync::mpsc;
 
-use super::{session::Session, switchboard::SseDelivery};
+use super::{dispatch::SseDelivery, session::Session};
 use crate::{
-    AnswerBody, BodyError, Pieces, SendError,
+    AnswerBody, BodyError, PollBody, SendError,
     answer::{empty, event_stream, json},
 };
 
@@ -26,7 +26,7 @@ pub(super) struct Caller {
 
 impl Drop for Caller {
     fn drop(&mut self) {
-        self.session.switchboard.forget(&self.id, self.order);
+        self.session.dispatcher.forget(&self.id, self.order);
     }
 }
 
@@ -34,10 +34,10 @@ impl Caller {
     /// Waits for the start of the answer; also returns whether it is a result.
     pub(super) async fn answer(mut self) -> Result<(Response<AnswerBody>, bool), SendError> {
         let first = self.said.recv().await;
-        self.begun_by(first)
+        self.respond_from(first)
     }
 
-    pub(super) fn begun_by(
+    pub(super) fn respond_from(
         self,
         first: Option<SseDelivery>,
     ) -> Result<(Response<AnswerBody>, bool), SendError> {
@@ -57,7 +57,7 @@ impl Caller {
 
 /// A stream of messages that belong to no request.
 pub(super) fn listen(session: &Arc<Session>) -> Response<AnswerBody> {
-    match session.switchboard.listen() {
+    match session.dispatcher.listen() {
         Ok(said) => events(Events { first: None, caller: Source::Listener(said) }),
         Err(_) => empty(StatusCode::NOT_FOUND),
     }
@@ -104,7 +104,7 @@ impl Events {
 }
 
 fn events(mut events: Events) -> Response<AnswerBody> {
-    let body = Pieces::new(move |context| events.poll_event(context));
+    let body = PollBody::new(move |context| events.poll_event(context));
     event_stream(AnswerBody::from_body(body))
 }
 

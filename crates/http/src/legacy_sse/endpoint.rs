@@ -6,7 +6,7 @@ use url::Url;
 /// Why the first event of a stream does not name a usable URL.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum EndpointError {
-    #[error("its endpoint is no URL")]
+    #[error("its endpoint is not a URL")]
     Url,
     /// Another origin, which must not get the server's credential.
     #[error("its endpoint is not on the server's own origin")]

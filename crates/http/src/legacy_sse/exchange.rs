@@ -12,10 +12,10 @@ use sluice_wire::{
 
 use super::{
     answer::{Caller, failure},
+    dispatch::{Refused, SseDelivery, progress_token},
     session::Session,
-    switchboard::{Refused, SseDelivery, progress_token},
 };
-use crate::{AnswerBody, HttpUpstream, SendError, answer::empty};
+use crate::{AnswerBody, HttpUpstream, Lease, SendError, answer::empty};
 
 /// How long to wait for the status of a posted message after its stream broke: a refusal proves
 /// that the server has not accepted the message.
@@ -71,6 +71,11 @@ impl Outgoing {
         Ok(Outgoing { request, id, token, is_hello })
     }
 
+    /// What its client holds for the session that it begins.
+    pub(super) fn lease(&self) -> Option<Lease> {
+        self.request.extensions().get().cloned()
+    }
+
     pub(super) fn is_request(&self) -> bool {
         self.id.is_some()
     }
@@ -97,11 +102,12 @@ pub(super) async fn carry_out(
     let Outgoing { request, id, token, .. } = message;
     let (parts, body) = request.into_parts();
     let Some(id) = id else {
-        let posted = session.post(server, &parts.headers, body).await.map_err(lost_message)??;
+        let posted =
+            session.post(server, &parts.headers, body).await.map_err(describe_lost_message)??;
         let is_taken = posted.status().is_success();
         return Ok((if is_taken { empty(StatusCode::ACCEPTED) } else { posted }, is_taken));
     };
-    let (order, said) = match session.switchboard.wait(&id, token) {
+    let (order, said) = match session.dispatcher.wait(&id, token) {
         Ok(waiting) => waiting,
         Err(Refused::Over) => return Ok((empty(StatusCode::NOT_FOUND), false)),
         Err(Refused::Full) => return Ok((empty(StatusCode::SERVICE_UNAVAILABLE), false)),
@@ -116,7 +122,7 @@ pub(super) async fn carry_out(
         biased;
         first = caller.said.recv() => first,
         posted = &mut posting => {
-            let posted = posted.map_err(lost_message)??;
+            let posted = posted.map_err(describe_lost_message)??;
             if !posted.status().is_success() {
                 return Ok((posted, false));
             }
@@ -130,10 +136,10 @@ pub(super) async fn carry_out(
         // The session was gone before the message arrived.
         return Ok((posted, false));
     }
-    caller.begun_by(first)
+    caller.respond_from(first)
 }
 
-fn lost_message(_: tokio::task::JoinError) -> SendError {
+fn describe_lost_message(_: tokio::task::JoinError) -> SendError {
     SendError::Lost("the message could not be sent".into())
 }
 

@@ -5,12 +5,12 @@ use std::{sync::Arc, time::Duration};
 use bytes::Bytes;
 use http::{HeaderMap, Method, Request, Response, StatusCode, Uri, header};
 use http_body_util::BodyExt as _;
-use sluice_wire::json::Bounds;
+use sluice_wire::json::{Bounds, LoneSurrogates};
 use tokio::task::JoinHandle;
 
 use super::{
+    dispatch::{Dispatcher, SseDelivery},
     endpoint::endpoint,
-    switchboard::{SseDelivery, Switchboard},
 };
 use crate::{
     AnswerBody, HttpUpstream, SendError,
@@ -42,7 +42,7 @@ pub(super) enum OpenError {
 /// A stream that stays open until this is dropped.
 #[derive(Debug)]
 pub(super) struct Session {
-    pub(super) switchboard: Arc<Switchboard>,
+    pub(super) dispatcher: Arc<Dispatcher>,
     endpoint: Uri,
     reader: JoinHandle<()>,
 }
@@ -50,7 +50,7 @@ pub(super) struct Session {
 impl Drop for Session {
     fn drop(&mut self) {
         self.reader.abort();
-        self.switchboard.end("the session was closed");
+        self.dispatcher.end("the session was closed");
     }
 }
 
@@ -74,9 +74,9 @@ impl Session {
         let (named, incoming) = opened.map_err(late)??;
         let endpoint =
             endpoint(server.url(), &named).map_err(|error| OpenError::Other(error.to_string()))?;
-        let switchboard = Arc::new(Switchboard::new(is_passing));
-        let reader = tokio::spawn(read(Arc::clone(&switchboard), incoming));
-        Ok(Session { switchboard, endpoint, reader })
+        let dispatcher = Arc::new(Dispatcher::new(is_passing));
+        let reader = tokio::spawn(read(Arc::clone(&dispatcher), incoming));
+        Ok(Session { dispatcher, endpoint, reader })
     }
 
     /// Posts a message; its answer, if there is one, arrives on the stream. Posting continues even
@@ -158,18 +158,19 @@ impl Incoming {
 }
 
 /// Reads a stream until it ends, or is idle for too long.
-async fn read(switchboard: Arc<Switchboard>, mut incoming: Incoming) {
+async fn read(dispatcher: Arc<Dispatcher>, mut incoming: Incoming) {
     let bounds = Bounds {
         bytes: MOST_MESSAGE,
         string: MOST_MESSAGE,
         members: 1 << 20,
         nodes: 1 << 20,
+        lone_surrogates: LoneSurrogates::Replace,
         ..Bounds::default()
     };
     let why = loop {
         let Ok(next) = tokio::time::timeout(LOOK, incoming.next()).await else {
-            if switchboard.idle().is_some_and(|idle| idle > IDLE) {
-                break "nobody used the session".to_owned();
+            if dispatcher.idle().is_some_and(|idle| idle > IDLE) {
+                break "the session was not used".to_owned();
             }
             continue;
         };
@@ -178,20 +179,20 @@ async fn read(switchboard: Arc<Switchboard>, mut incoming: Incoming) {
             Ok(None) => break "the server ended its stream".to_owned(),
             Err(why) => break why,
         };
-        if let Err(why) = deliver(&switchboard, events, &bounds).await {
+        if let Err(why) = deliver(&dispatcher, events, &bounds).await {
             break why;
         }
     };
-    switchboard.end(&why);
+    dispatcher.end(&why);
 }
 
 async fn deliver(
-    switchboard: &Switchboard,
+    dispatcher: &Dispatcher,
     events: Vec<Event>,
     bounds: &Bounds,
 ) -> Result<(), String> {
     for data in events.into_iter().filter_map(Event::into_message) {
-        switchboard.take(data, bounds).await?;
+        dispatcher.take(data, bounds).await?;
     }
     Ok(())
 }

@@ -109,7 +109,7 @@ impl BufferedStream {
     ) -> Poll<Result<Head, String>> {
         self.go_on_sending(context);
         loop {
-            let found = head::take(&mut self.read, searched);
+            let found = Head::take(&mut self.read, searched);
             if let Some(head) = found.map_err(str::to_owned)? {
                 return Poll::Ready(Ok(head));
             }
@@ -156,6 +156,11 @@ impl BufferedStream {
             let of_head = written.min(head.len());
             self.written += of_head;
             self.body.advance(written - of_head);
+            if self.body.is_empty() {
+                // An empty rest would keep the whole body in memory, as long as the
+                // connection is idle.
+                self.body = Bytes::new();
+            }
         }
     }
 

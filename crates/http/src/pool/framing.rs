@@ -12,7 +12,7 @@ const COPIED: usize = 4 << 10;
 
 /// How the rest of a body is framed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Framing {
+pub enum Framing {
     Length(u64),
     Chunked(Chunk),
     UntilClose,
@@ -21,7 +21,7 @@ pub(super) enum Framing {
 
 /// The position in a chunked body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Chunk {
+pub enum Chunk {
     Size,
     Data(u64),
     /// The line end after the data.
@@ -32,7 +32,7 @@ pub(super) enum Chunk {
 
 /// The next part of a body.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Piece {
+pub enum Piece {
     Data(Bytes),
     /// More bytes have to be read first.
     Lacking,
@@ -74,7 +74,7 @@ impl Framing {
     }
 
     /// The number of remaining bytes, if known.
-    pub(super) fn remaining(self) -> Option<u64> {
+    pub fn remaining(self) -> Option<u64> {
         match self {
             Framing::Length(left) => Some(left),
             Framing::Ended => Some(0),
@@ -83,7 +83,7 @@ impl Framing {
     }
 
     /// Takes the next part of the body from the buffer.
-    pub(super) fn take(&mut self, read: &mut BytesMut) -> Result<Piece, &'static str> {
+    pub fn take(&mut self, read: &mut BytesMut) -> Result<Piece, &'static str> {
         match self {
             Framing::Ended => Ok(Piece::End),
             _ if read.is_empty() => Ok(Piece::Lacking),
@@ -104,7 +104,7 @@ impl Framing {
     }
 
     /// Handles the end of the connection; returns whether the body is complete.
-    pub(super) fn close(&mut self) -> bool {
+    pub fn close(&mut self) -> bool {
         let is_whole = matches!(self, Framing::UntilClose | Framing::Ended);
         *self = Framing::Ended;
         is_whole

@@ -20,13 +20,34 @@ const OWN: [HeaderName; 7] = [
 ];
 
 /// The head of an answer.
-#[derive(Debug)]
-pub(super) struct Head {
-    pub(super) status: StatusCode,
-    pub(super) headers: HeaderMap,
-    pub(super) framing: Framing,
+#[derive(Debug, PartialEq, Eq)]
+pub struct Head {
+    pub status: StatusCode,
+    pub headers: HeaderMap,
+    pub framing: Framing,
     /// Whether the connection can be reused after the answer.
-    pub(super) is_kept: bool,
+    pub is_kept: bool,
+}
+
+impl Head {
+    /// Takes the head of an answer from the buffer; `None` if it is incomplete. The bytes before
+    /// `searched` are known not to contain its end.
+    pub fn take(read: &mut BytesMut, searched: &mut usize) -> Result<Option<Head>, &'static str> {
+        loop {
+            let Some(end) = end(read, searched) else { return Ok(None) };
+            let head = parse(read.get(..end).unwrap_or_default())?;
+            read.advance(end);
+            *searched = 0;
+            match head {
+                head if head.status == StatusCode::SWITCHING_PROTOCOLS => {
+                    return Err("it speaks another protocol");
+                }
+                // An interim response: the final one follows.
+                head if head.status.is_informational() => {}
+                head => return Ok(Some(head)),
+            }
+        }
+    }
 }
 
 /// Writes the head of a request. `HeaderValue` has checked the values: none contains a line end.
@@ -50,28 +71,6 @@ pub(super) fn write(out: &mut Vec<u8>, url: &Uri, host: &HeaderValue, request: &
 fn line(out: &mut Vec<u8>, name: &HeaderName, value: &[u8]) {
     for part in [b"\r\n", name.as_str().as_bytes(), b": ", value] {
         out.extend_from_slice(part);
-    }
-}
-
-/// Takes the head of an answer from the buffer; `None` if it is incomplete. The bytes before
-/// `searched` are known not to contain its end.
-pub(super) fn take(
-    read: &mut BytesMut,
-    searched: &mut usize,
-) -> Result<Option<Head>, &'static str> {
-    loop {
-        let Some(end) = end(read, searched) else { return Ok(None) };
-        let head = parse(read.get(..end).unwrap_or_default())?;
-        read.advance(end);
-        *searched = 0;
-        match head {
-            head if head.status == StatusCode::SWITCHING_PROTOCOLS => {
-                return Err("it speaks another protocol");
-            }
-            // An interim response: the final one follows.
-            head if head.status.is_informational() => {}
-            head => return Ok(Some(head)),
-        }
     }
 }
 
@@ -136,10 +135,10 @@ mod tests {
     use bytes::{Bytes, BytesMut};
     use http::{HeaderValue, Request, StatusCode};
 
-    use super::{super::framing::Framing, Head, MOST_HEADERS, take, write};
+    use super::{super::framing::Framing, Head, MOST_HEADERS, write};
 
     fn read(text: &str) -> Result<Option<Head>, &'static str> {
-        take(&mut BytesMut::from(text), &mut 0)
+        Head::take(&mut BytesMut::from(text), &mut 0)
     }
 
     fn written(url: &str, request: &Request<Bytes>) -> String {
@@ -184,7 +183,7 @@ mod tests {
         for byte in text.bytes() {
             read.extend_from_slice(&[byte]);
             if found.is_none() {
-                found = take(&mut read, &mut searched).unwrap();
+                found = Head::take(&mut read, &mut searched).unwrap();
             }
         }
         let head = found.unwrap();

@@ -1,4 +1,4 @@
-//! One pool and a server that behaves as each test says.
+//! The pool against a scripted server.
 
 use std::sync::Arc;
 
@@ -201,7 +201,7 @@ async fn answering(first: &'static str, others: &'static str) -> Arc<Pool> {
 }
 
 #[tokio::test]
-async fn what_nobody_asked_for_answers_no_later_request() {
+async fn an_unrequested_answer_never_answers_a_later_request() {
     let smuggled = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nokHTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nwrong";
     let pool = answering(smuggled, ANSWER).await;
     for _ in 0..3 {
@@ -381,4 +381,35 @@ async fn the_connection_that_was_idle_for_longest_makes_room() {
         assert_eq!(answer.await.unwrap(), "ok");
     }
     assert_eq!(pool.kept.lock().unwrap().idle.len(), super::MOST_IDLE);
+}
+
+/// A body that notes when the last copy of it is dropped.
+struct Tracked(Arc<Vec<u8>>);
+
+impl AsRef<[u8]> for Tracked {
+    fn as_ref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+#[tokio::test]
+async fn an_idle_connection_keeps_no_body_in_memory() {
+    const LENGTH: usize = 1 << 20;
+    let pool = server(|mut stream| async move {
+        while request(&mut stream).await.is_some() {
+            stream.read_exact(&mut vec![0; LENGTH]).await.unwrap();
+            stream.write_all(ANSWER.as_bytes()).await.unwrap();
+        }
+    })
+    .await;
+    let long = Arc::new(vec![b'x'; LENGTH]);
+    let mut ask = Request::new(Bytes::from_owner(Tracked(Arc::clone(&long))));
+    *ask.method_mut() = http::Method::POST;
+    assert_eq!(
+        whole(pool.send(&ask).await.unwrap().map(|body| AnswerBody::Arriving(Box::new(body))))
+            .await,
+        "ok"
+    );
+    drop(ask);
+    assert_eq!(Arc::strong_count(&long), 1);
 }

@@ -1,4 +1,4 @@
-//! Streams in every way they can be written and cut.
+//! Every line ending, split at every byte.
 
 use proptest::prelude::*;
 

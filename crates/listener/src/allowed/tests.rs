@@ -1,4 +1,4 @@
-//! One table for both listeners: what is called, from where, and the verdict.
+//! One table for both listeners: the URL called, the origin of the call, and the verdict.
 
 use http::{HeaderMap, HeaderName, HeaderValue, Uri, header};
 

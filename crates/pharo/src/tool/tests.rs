@@ -104,7 +104,7 @@ fn bodies_keep_every_digit() {
 }
 
 #[test]
-fn wrong_arguments_are_said() {
+fn wrong_arguments_are_named() {
     refuses("eval", "{}", "`code` is missing: it must be a string");
     refuses("eval", r#"{"code": 1}"#, "`code` must be a string");
     let unknown = r#"{"code": "1", "force": true}"#;

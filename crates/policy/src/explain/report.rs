@@ -2,31 +2,30 @@
 
 use std::ptr;
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use serde_json::Value as Json;
 use sluice_wire::json::Value;
 
-use super::{Amount, Limit};
+use super::{Amount, Concurrency, Limit};
 use crate::{
     approval::{Approval, Terms},
     condition::{Condition, Predicate},
-    decision::{Allow, Denial},
+    decision::{Allow, Demand, Denial, Outcome},
+    default_messages,
     facts::Facts,
     judge::Consent,
     path::{ArgPath, Unjudgeable},
-    policy::Policy,
+    policy::{Mode, Policy},
     schema,
     standing::{Applying, Unavailable},
     time::Window,
     witness::Witness,
-    words,
 };
 
 /// Why a call has its outcome.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Explanation {
-    /// `allow`, `deny`, `hide` or `hold`.
-    pub outcome: &'static str,
+    pub outcome: Outcome,
     /// The rule that decides, unless the call is allowed.
     pub rule: Option<String>,
     /// The message to the caller.
@@ -35,8 +34,12 @@ pub struct Explanation {
     pub charges: Vec<ChargeReport>,
     /// All checks, in order.
     pub trace: Vec<Step>,
-    /// Whether the policy is in shadow mode.
+    /// Whether what stops the call does not take effect, because its policy is in shadow mode; for
+    /// an allowed call, whether all its policies are.
     pub shadow: bool,
+    /// The policy whose rule decides, if it is one that the policy extends.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub base: Option<String>,
     /// When a retry may succeed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retry_after_ms: Option<u64>,
@@ -53,7 +56,7 @@ pub struct Explanation {
 pub struct ChargeReport {
     pub counter: String,
     pub scope: &'static str,
-    /// `minute`, `hour`, `day`, or seconds.
+    /// `minute`, `hour`, `day`, `month`, or seconds.
     pub window: Json,
     pub amount: Json,
     pub max: Json,
@@ -63,27 +66,67 @@ pub struct ChargeReport {
 /// One check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Step {
-    /// The kind of check: `tool`, `validate_args`, `require`, `deny_if`,
-    /// `approval`, `limits` or `decision`.
+    /// The kind of check: `policy` (whose checks follow, where it extends others), `tool`,
+    /// `validate_args`, `require`, `deny_if`, `approval`, `limits`, `concurrent` or `decision`.
     pub step: &'static str,
     /// Its rule id, if it has one.
     pub rule: Option<String>,
-    /// `pass`, `deny`, `hold`, `match` for a condition that holds and counts against the call, or
-    /// in the last step the outcome.
-    pub result: &'static str,
+    pub result: StepResult,
     /// The result in words.
     pub detail: String,
 }
 
+/// The result of one check.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StepResult {
+    Pass,
+    /// A condition holds and counts against the call.
+    Match,
+    /// The outcome that the check demands; in the last step, the outcome of the call.
+    Outcome(Outcome),
+}
+
+impl StepResult {
+    /// The word used in explanations.
+    pub fn name(self) -> &'static str {
+        match self {
+            StepResult::Pass => "pass",
+            StepResult::Match => "match",
+            StepResult::Outcome(outcome) => outcome.name(),
+        }
+    }
+}
+
+impl Serialize for StepResult {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.name())
+    }
+}
+
 impl Explanation {
+    /// An explanation that says nothing but the outcome.
+    pub(super) fn new(outcome: Outcome) -> Explanation {
+        Explanation {
+            outcome,
+            rule: None,
+            message: None,
+            charges: Vec::new(),
+            trace: Vec::new(),
+            shadow: false,
+            base: None,
+            retry_after_ms: None,
+            approvers: None,
+            expires_seconds: None,
+        }
+    }
+
     pub(super) fn of_hold(terms: &Terms<'_>) -> Explanation {
         Explanation {
-            outcome: "hold",
             rule: Some(terms.rule.into()),
             message: Some(terms.message.unwrap_or("This call needs a human's approval.").into()),
             approvers: Some(terms.approvers),
             expires_seconds: Some(terms.expires_seconds),
-            ..Explanation::default()
+            ..Explanation::new(Outcome::Hold)
         }
     }
 
@@ -96,7 +139,7 @@ impl Explanation {
             max: schema::number(&charge.limit.max_text),
             used: number(reading(charge.limit)),
         });
-        Explanation { outcome: "allow", charges: charges.collect(), ..Explanation::default() }
+        Explanation { charges: charges.collect(), ..Explanation::new(Outcome::Allow) }
     }
 }
 
@@ -119,13 +162,14 @@ pub(super) struct Recorder {
 
 impl Recorder {
     fn note(&mut self, step: &'static str, rule: Option<&str>, passes: bool, detail: String) {
-        let result = if passes { "pass" } else { "deny" };
+        let result = if passes { StepResult::Pass } else { StepResult::Outcome(Outcome::Deny) };
         self.steps.push(Step { step, rule: rule.map(String::from), result, detail });
     }
 
     /// Records the state of each limit of an otherwise allowed call.
     pub(super) fn limits(&mut self, allow: &Allow<'_>, reading: &impl Fn(&Limit) -> Amount) {
         for demand in &allow.demands {
+            let Demand::Charge(demand) = demand else { continue };
             let (limit, used) = (demand.limit, reading(demand.limit));
             let detail = format!(
                 "counter `{}` of this {}: {used} used in this {}, {} more, at most {}",
@@ -139,20 +183,47 @@ impl Recorder {
         }
     }
 
+    /// Records the calls in progress beside an otherwise allowed call.
+    pub(super) fn leases(
+        &mut self,
+        allow: &Allow<'_>,
+        in_progress: &impl Fn(&Concurrency) -> Amount,
+    ) {
+        for concurrency in allow.leases() {
+            let (count, scope) = (in_progress(concurrency), concurrency.scope);
+            let detail =
+                format!("calls of this {scope} in progress: {count}, at most {}", concurrency.max);
+            self.note("concurrent", Some(&concurrency.rule), concurrency.admits(count), detail);
+        }
+    }
+
     /// Returns the trace, ending with the decision itself.
     pub(super) fn finish(mut self, explanation: &Explanation) -> Vec<Step> {
-        let detail = match (&explanation.message, explanation.outcome) {
-            (Some(message), _) => message.clone(),
-            (None, _) if explanation.charges.is_empty() => "nothing speaks against it".into(),
-            (None, _) => "nothing speaks against it, and its charges fit".into(),
+        let detail = match &explanation.message {
+            Some(message) => message.clone(),
+            None if explanation.charges.is_empty() => "nothing speaks against it".into(),
+            None => "nothing speaks against it, and its charges fit".into(),
         };
         let rule = explanation.rule.clone();
-        self.steps.push(Step { step: "decision", rule, result: explanation.outcome, detail });
+        let result = StepResult::Outcome(explanation.outcome);
+        self.steps.push(Step { step: "decision", rule, result, detail });
         self.steps
     }
 }
 
 impl Witness for Recorder {
+    fn note_layer(&mut self, policy: &Policy) {
+        let which = match policy.prefix.strip_suffix(':') {
+            Some(base) => format!("the base `{base}`"),
+            None => "the policy itself".into(),
+        };
+        let mode = match policy.mode {
+            Mode::Enforce => "",
+            Mode::Shadow => ", which is in shadow mode",
+        };
+        self.note("policy", None, true, format!("{which}{mode}:"));
+    }
+
     fn note_standing(
         &mut self,
         policy: &Policy,
@@ -163,7 +234,10 @@ impl Witness for Recorder {
             self.note("tool", None, true, format!("its category is `@{category}`"));
         }
         match found {
-            Err(reason) => self.note("tool", Some(reason.rule()), false, reason.why().into()),
+            Err(reason) => {
+                let rule = reason.rule_in(&policy.prefix);
+                self.note("tool", Some(&rule), false, reason.why().into());
+            }
             Ok(entries) => {
                 let named: Vec<_> =
                     entries.iter().map(|entry| format!("`{}`", entry.key)).collect();
@@ -194,7 +268,7 @@ impl Witness for Recorder {
         args: Option<Value<'_>>,
         holds: Result<bool, Unjudgeable>,
     ) {
-        let wanted = words::condition(condition);
+        let wanted = default_messages::condition(condition);
         let found = describe_value(&condition.path, args);
         let detail = match holds {
             Ok(true) => format!("{wanted}: holds ({found})"),
@@ -207,9 +281,9 @@ impl Witness for Recorder {
         // Only `require` fails by a single condition; for the other lists, the next step says
         // whether the whole predicate holds.
         let result = match (holds, list) {
-            (Err(_), _) | (Ok(false), "require") => "deny",
-            (Ok(true), "deny_if" | "approval") => "match",
-            _ => "pass",
+            (Err(_), _) | (Ok(false), "require") => StepResult::Outcome(Outcome::Deny),
+            (Ok(true), "deny_if" | "approval") => StepResult::Match,
+            _ => StepResult::Pass,
         };
         let suffix = holds.err().map(Unjudgeable::suffix).unwrap_or_default();
         let rule = Some(format!("{}{suffix}", condition.rule));
@@ -230,9 +304,9 @@ impl Witness for Recorder {
 
     fn note_approval(&mut self, approval: &Approval, asks: bool, consent: Consent) {
         let (result, detail) = match (asks, consent) {
-            (false, _) => ("pass", "no approval is needed for these arguments"),
-            (true, Consent::Given) => ("pass", "approval is needed, and has been given"),
-            (true, Consent::NotGiven) => ("hold", "approval is needed"),
+            (false, _) => (StepResult::Pass, "no approval is needed for these arguments"),
+            (true, Consent::Given) => (StepResult::Pass, "approval is needed, and has been given"),
+            (true, Consent::NotGiven) => (StepResult::Outcome(Outcome::Hold), "approval is needed"),
         };
         let rule = Some(approval.rule.to_string());
         self.steps.push(Step { step: "approval", rule, result, detail: detail.into() });

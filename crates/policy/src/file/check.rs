@@ -201,6 +201,12 @@ impl Checker<'_> {
                     format!("take the quotes away: {text}"),
                 );
             }
+            (Type::Either(types), Content::String(text))
+                if is_number(text) && types.iter().any(|of| matches!(of, Type::Whole { .. })) =>
+            {
+                let hint = format!("take the quotes away: {text}");
+                self.problems.add_with_hint(node.span, message, hint);
+            }
             (Type::List(_), Content::Object(_) | Content::String(_)) => {
                 let hint = "put it in brackets: [ … ]".into();
                 self.problems.add_with_hint(node.span, message, hint);
@@ -220,6 +226,7 @@ fn translate_foreign_word(word: &str) -> Option<&'static str> {
         "m" | "1m" | "mins" | "60s" => Some("minute"),
         "h" | "1h" | "hr" | "hrs" | "60m" => Some("hour"),
         "d" | "1d" | "daily" | "24h" => Some("day"),
+        "mo" | "monthly" | "30d" | "31d" => Some("month"),
         "user" | "agent" => Some("principal"),
         "global" | "all" => Some("server"),
         _ => None,

@@ -93,10 +93,14 @@ static TOOL_NAME: TextForm = TextForm { pattern: "^[^@*][^*]*$", example: "eval"
 static PATH: TextForm = TextForm { pattern: r"^args(\.[^.]+)+$", example: "args.amount" };
 static DURATION: TextForm = TextForm { pattern: "^[0-9]+[smhd]$", example: "15m" };
 static RATE: TextForm =
-    TextForm { pattern: "^[0-9]+/(minute|hour|day|[0-9]+)$", example: "10/minute" };
+    TextForm { pattern: "^[0-9]+/(minute|hour|day|month|[0-9]+)$", example: "10/minute" };
 static TIME: TextForm =
     TextForm { pattern: "^[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt ]", example: "2026-01-31T12:00:00Z" };
+static BASE: TextForm = TextForm { pattern: r"^([a-z0-9-]+|\./[^/\\:]+)$", example: "company" };
 static NOT_EMPTY: TextForm = TextForm { pattern: ".", example: "eval_rate" };
+
+/// The maximum of `concurrent`.
+const MOST_CONCURRENT: u64 = 1_000_000;
 
 /// The maximum of `times` in one of a policy's tests.
 pub(crate) const MOST_TIMES: u64 = 10_000;
@@ -124,21 +128,30 @@ static OUTCOMES: [Choice; 5] = [
     word("hold", "The last call waits for a human's approval."),
     word("approve", "Another word for `hold`."),
 ];
+static CATEGORIES: [Choice; 6] = [
+    word("read", "Reads, without side effects."),
+    word("other", "None of the others."),
+    word("write", "Creates or changes something that can be undone."),
+    word("execute", "Runs code."),
+    word("destructive", "Deletes or overwrites permanently."),
+    word("financial", "Moves money or commits to paying."),
+];
 static SCOPES: [Choice; 4] = [
-    word("grant", "Each grant has its own counter."),
-    word("session", "Each session has its own counter."),
-    word("principal", "Each person or agent has one counter over all of their grants."),
-    word("server", "All grants share one counter."),
+    word("grant", "The calls of each grant."),
+    word("session", "The calls of each session."),
+    word("principal", "The calls of each person or agent, over all of their grants."),
+    word("server", "The calls of all grants."),
 ];
 static SERVER_REQUESTS: [Choice; 3] = [
     word("sampling", "The server may ask the client's model for text."),
     word("elicitation", "The server may ask the user for input."),
     word("roots", "The server may ask for the client's root folders."),
 ];
-static WINDOWS: [Choice; 3] = [
+static WINDOWS: [Choice; 4] = [
     word("minute", "A calendar minute in UTC."),
     word("hour", "A calendar hour in UTC."),
     word("day", "A calendar day in UTC."),
+    word("month", "A calendar month in UTC."),
 ];
 static VERSIONS: [Choice; 1] = [word("1", "This version of the language.")];
 
@@ -182,7 +195,7 @@ static PREDICATE: Record = Record {
             Type::List(&Type::Record(&CONDITION)),
             "The conditions; all of them must hold.",
         ),
-        may("on_deny", Type::Text, "What the caller is told when this denies."),
+        may("on_deny", Type::Text, "The message to the caller when this denies."),
     ],
 };
 
@@ -198,12 +211,12 @@ static LIMIT: Record = Record {
         must(
             "window",
             WINDOW,
-            "How long the counter counts: `minute`, `hour`, `day`, or whole seconds.",
+            "How long the counter counts: `minute`, `hour`, `day`, `month`, or whole seconds.",
         ),
         must("max", Type::Number { least: 0 }, "The most it may reach."),
         may("scope", Type::Choice(&SCOPES), "Whose calls it counts. Default: `grant`."),
         may("increment_from", Type::Form(&PATH), "Add this argument instead of 1."),
-        may("on_deny", Type::Text, "What the caller is told when the limit is reached."),
+        may("on_deny", Type::Text, "The message to the caller when the limit is reached."),
     ],
 };
 
@@ -212,7 +225,17 @@ static RATE_LIMIT: Record = Record {
     doc: "At most so many calls in one window, for each grant.",
     fields: &[
         must("max", Type::Number { least: 0 }, "How many calls."),
-        must("window", WINDOW, "In how long: `minute`, `hour`, `day`, or whole seconds."),
+        must("window", WINDOW, "In how long: `minute`, `hour`, `day`, `month`, or whole seconds."),
+    ],
+};
+
+static CONCURRENT: Record = Record {
+    name: "concurrent",
+    doc: "At most so many calls in progress at a time.",
+    fields: &[
+        must("max", Type::Whole { least: 0, most: MOST_CONCURRENT }, "How many calls."),
+        may("scope", Type::Choice(&SCOPES), "Whose calls are counted together. Default: `grant`."),
+        may("on_deny", Type::Text, "The message to the caller when as many are in progress."),
     ],
 };
 
@@ -227,7 +250,7 @@ static APPROVAL: Record = Record {
             Type::Whole { least: 1, most: 5 },
             "How many different people must approve. Default: 1.",
         ),
-        may("message", Type::Text, "What the caller and the approver are told."),
+        may("message", Type::Text, "The message to the caller and the approver."),
     ],
 };
 
@@ -239,7 +262,7 @@ pub(crate) static RULE: Record = Record {
         may(
             "reason",
             Type::Text,
-            "What the caller is told when this rule denies and gives no better message.",
+            "The message to the caller when this rule denies without a message of its own.",
         ),
         may("except", Type::List(&Type::Form(&TOOL_NAME)), "Tools taken out of this entry."),
         may("require", PREDICATES, "Every predicate must hold, or the call is denied."),
@@ -253,6 +276,14 @@ pub(crate) static RULE: Record = Record {
             "rate_limit",
             Type::Either(&[Type::Form(&RATE), Type::Record(&RATE_LIMIT)]),
             "Short for one limit named `<key>_rate`.",
+        ),
+        may(
+            "concurrent",
+            Type::Either(&[
+                Type::Whole { least: 0, most: MOST_CONCURRENT },
+                Type::Record(&CONCURRENT),
+            ]),
+            "How many calls may be in progress at a time.",
         ),
         may(
             "approval",
@@ -279,6 +310,11 @@ static TEST_CALL: Record = Record {
             "How often the call is made. Default: 1.",
         ),
         may("at", Type::Form(&TIME), "When, in RFC 3339."),
+        may(
+            "category",
+            Type::Choice(&CATEGORIES),
+            "What the tool can do, for `@read` and its kin.",
+        ),
     ],
 };
 
@@ -305,6 +341,12 @@ pub(crate) static POLICY: Record = Record {
         ),
         may("$schema", Type::Text, "Where an editor finds this schema."),
         may("description", Type::Text, "What the policy is for."),
+        may(
+            "extends",
+            Type::Form(&BASE),
+            "A policy of the same server, or `./` and a file beside this one, that judges each call \
+             as well.",
+        ),
         may("mode", Type::Choice(&MODES), "Whether denials take effect. Default: `enforce`."),
         may(
             "validate_args",
@@ -323,7 +365,7 @@ pub(crate) static POLICY: Record = Record {
             "Rules by tool: a name, a name with `*`, or a category such as `@read`.",
         ),
         may("resources", ACCESS, "Which resources may be read. Default: as `default`."),
-        may("prompts", ACCESS, "Which prompts may be had. Default: as `default`."),
+        may("prompts", ACCESS, "Which prompts may be used. Default: as `default`."),
         may(
             "server_requests",
             Type::List(&Type::Choice(&SERVER_REQUESTS)),

@@ -12,6 +12,7 @@ mod test;
 use std::collections::HashMap;
 
 use super::{
+    bases::{self, BaseTree, MissingBase, describe_broken},
     check::{did_you_mean, nearest},
     node::{Node, Span},
     problem::Problems,
@@ -27,22 +28,33 @@ use crate::{
 /// The maximum number of entries in `tools`.
 const MOST_ENTRIES: usize = 5_000;
 
-/// Compiles the policy; the result is valid only if no problem was found.
-pub(super) fn lower(root: &Node, problems: &mut Problems) -> Policy {
-    let mut lowering = Lowering {
-        problems,
-        patterns: PatternBudget::default(),
-        counters: HashMap::new(),
-        hide: Vec::new(),
-    };
-    lowering.policy(root)
+/// Compiles the policy and its bases, the nearest first; the result is valid only if no problem was
+/// found.
+pub(super) fn lower(root: &Node, chain: &[BaseTree], problems: &mut Problems) -> Policy {
+    // Counters belong to the server, so that policies which name the same one share it.
+    let mut counters = HashMap::new();
+    let mut bases = Vec::with_capacity(chain.len());
+    for BaseTree { name, text, root: base } in chain.iter().rev() {
+        let mut own = Problems::default();
+        bases.push(Lowering::new(&mut own, &mut counters, format!("{name}:")).policy(base));
+        if let Some(node) = root.get("extends").filter(|_| !own.is_empty()) {
+            let first = own.into_problems(&text.text).into_iter().next();
+            let MissingBase { message, hint } = describe_broken(name, first.as_ref());
+            bases::add(problems, node.span, message, hint);
+        }
+    }
+    let own = Lowering::new(problems, &mut counters, String::new()).policy(root);
+    Policy { bases: bases.into(), ..own }
 }
 
 struct Lowering<'l> {
     problems: &'l mut Problems,
     patterns: PatternBudget,
-    counters: HashMap<Box<str>, FirstUse>,
+    counters: &'l mut HashMap<Box<str>, FirstUse>,
     hide: Vec<(Pattern, Except)>,
+    /// What rule ids begin with.
+    prefix: String,
+    mode: Mode,
 }
 
 /// The first use of a counter.
@@ -53,13 +65,22 @@ struct FirstUse {
     increment_from: Option<Box<str>>,
 }
 
-impl Lowering<'_> {
-    fn policy(&mut self, root: &Node) -> Policy {
+impl<'l> Lowering<'l> {
+    fn new(
+        problems: &'l mut Problems,
+        counters: &'l mut HashMap<Box<str>, FirstUse>,
+        prefix: String,
+    ) -> Lowering<'l> {
+        let (patterns, hide) = (PatternBudget::default(), Vec::new());
+        Lowering { problems, patterns, counters, hide, prefix, mode: Mode::Enforce }
+    }
+
+    fn policy(mut self, root: &Node) -> Policy {
         let posture = match text(root, "default") {
             Some("allow") => Posture::Allow,
             _ => Posture::Deny,
         };
-        let mode = match text(root, "mode") {
+        self.mode = match text(root, "mode") {
             Some("shadow") => Mode::Shadow,
             _ => Mode::Enforce,
         };
@@ -71,12 +92,15 @@ impl Lowering<'_> {
         let tools = self.tools(root);
         let all_tools = root.get("all_tools").map(|rule| {
             let everything = Pattern::Glob(Glob::new("*"));
-            self.entry("all_tools", "/all_tools".into(), everything, rule)
+            let id = format!("{}/all_tools", self.prefix);
+            self.entry("all_tools", id, everything, rule)
         });
         Policy {
+            bases: Box::default(),
+            validate_args_rule: format!("{}/validate_args", self.prefix).into(),
             description: text(root, "description").map(Box::from),
             posture,
-            mode,
+            mode: self.mode,
             validate_args: root.get("validate_args").and_then(Node::as_bool).unwrap_or(false),
             hide: Hide::new(std::mem::take(&mut self.hide)),
             tools: Tools::new(tools),
@@ -86,6 +110,8 @@ impl Lowering<'_> {
             server_requests: server_requests(root, posture),
             methods: globs(list(root, "methods")),
             tests: self.tests(list(root, "tests")),
+            steps_per_byte: self.patterns.steps_per_byte(),
+            prefix: self.prefix.into(),
         }
     }
 
@@ -100,8 +126,9 @@ impl Lowering<'_> {
         for member in members {
             let pattern = self.pattern_text(&member.key, member.key_span);
             let Some(pattern) = pattern else { continue };
-            let base = format!("/tools/{}", member.key.replace('~', "~0").replace('/', "~1"));
-            let entry = self.entry(&member.key, base, pattern.clone(), &member.value);
+            let key = member.key.replace('~', "~0").replace('/', "~1");
+            let id = format!("{}/tools/{key}", self.prefix);
+            let entry = self.entry(&member.key, id, pattern.clone(), &member.value);
             entries.push((pattern, entry));
         }
         entries
@@ -114,7 +141,7 @@ impl Lowering<'_> {
     fn pattern_text(&mut self, text: &str, span: Span) -> Option<Pattern> {
         let pattern = Pattern::parse(text);
         if pattern.is_none() {
-            let message = format!("`{text}` is no category");
+            let message = format!("`{text}` is not a category");
             let meant = category_meant(text.trim_start_matches('@'));
             let hint = did_you_mean(meant.as_deref()).unwrap_or_else(|| {
                 "categories: `@read`, `@write`, `@execute`, `@destructive`, `@financial`, `@other`"

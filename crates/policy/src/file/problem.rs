@@ -40,7 +40,7 @@ impl Problems {
     }
 
     /// The problems by position, with lines and columns.
-    pub fn placed_in(mut self, text: &[u8]) -> Vec<Problem> {
+    pub fn into_problems(mut self, text: &[u8]) -> Vec<Problem> {
         self.found.sort_by_key(|(span, ..)| span.start);
         // One pass over the text, however many problems there are.
         let mut place = Position::START;

@@ -1,4 +1,4 @@
-//! Refusals: what is said, and what is refused unchecked.
+//! Refusals: their messages, and the inputs refused unchecked.
 
 use serde_json::{Value as Json, json};
 use sluice_wire::json::{Bounds, Document};

@@ -1,8 +1,9 @@
-//! What only whoever serves a call sees: no policy at all, consent, shadow mode,
-//! and arguments that are no object.
+//! Cases that only the caller of the engine sees: no policy at all, consent, shadow mode,
+//! and arguments that are not an object.
 
 use sluice_policy::{
-    Call, Consent, Decision, Denial, Facts, Format, Outcome, Policy, Timestamp, judge, load, shows,
+    Call, Consent, Decision, Denial, Facts, Format, Objection, Outcome, Policy, Timestamp, judge,
+    load, shows,
 };
 use sluice_wire::json::{Bounds, Document};
 
@@ -23,33 +24,37 @@ fn denial<'p>(policy: Option<&'p Policy>, tool: &str, facts: Facts<'_>) -> Denia
 fn without_a_policy_nothing_is_allowed_or_listed() {
     let denial = denial(None, "eval", Facts::NoList);
     assert_eq!((&*denial.rule, denial.outcome()), ("(no policy)", Outcome::Deny));
-    assert!(!denial.refuses_in_shadow());
+    assert!(!denial.is_in_shadow());
     assert!(!shows(None, "eval", Facts::NoList));
 }
 
 #[test]
-fn shadow_mode_still_refuses_what_is_hidden_or_may_be() {
+fn shadow_mode_still_refuses_tools_that_are_or_may_be_hidden() {
     let policy = policy(
         r#"{ "version": "1", "default": "deny", "mode": "shadow", "hide": ["drop", "@destructive"] }"#,
     );
     let hidden = denial(Some(&policy), "drop", Facts::NoList);
     assert_eq!(hidden.outcome(), Outcome::Hide);
-    assert!(hidden.refuses_in_shadow() && hidden.is_unavailable());
+    assert!(!hidden.is_in_shadow() && hidden.is_unavailable());
     for facts in [Facts::NoList, Facts::NotInList] {
         let maybe = denial(Some(&policy), "wipe", facts);
-        assert_eq!((&*maybe.rule, maybe.refuses_in_shadow()), ("(unknown tool)", true));
+        assert_eq!((&*maybe.rule, maybe.is_in_shadow()), ("(unknown tool)", false));
         assert!(!shows(Some(&policy), "wipe", facts));
     }
 }
 
 #[test]
-fn shadow_mode_forwards_what_is_only_denied() {
+fn shadow_mode_forwards_calls_that_are_only_denied() {
     let policy = policy(
         r#"{ "version": "1", "default": "deny", "mode": "shadow", "tools": { "a": { "action": "deny" } } }"#,
     );
     for (tool, unavailable) in [("a", false), ("b", true)] {
-        let denial = denial(Some(&policy), tool, Facts::NoList);
-        assert!(!denial.refuses_in_shadow(), "{tool}");
+        let call = Call::new(tool, None).unwrap();
+        let Decision::Allow(allow) = judge(Some(&policy), &call, Facts::NoList, AT) else {
+            panic!("{tool} is forwarded");
+        };
+        let Some(Objection::Deny(denial)) = allow.objection() else { panic!("{tool} is denied") };
+        assert!(denial.is_in_shadow(), "{tool}");
         assert_eq!(denial.is_unavailable(), unavailable, "{tool}");
     }
 }

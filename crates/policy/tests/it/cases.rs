@@ -3,7 +3,7 @@
 //! A case has a `policy` (or its exact text in `policy_json` or `policy_yaml`)
 //! and then either the `problems` it must be refused with, or `checks`: calls,
 //! lists and other requests with what must come of them. `call` beside `expect`
-//! is short for a single check.
+//! is short for a single check. `bases` are the policies that it can extend, by name.
 
 use std::{
     collections::HashMap,
@@ -14,10 +14,12 @@ use std::{
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use sluice_policy::{
-    Amount, Call, Decimal, Decision, Explanation, Facts, Format, Limit, Policy, Problem,
-    ServerRequest, Timestamp, ToolFacts, explain, judge, load, shows,
+    Amount, Call, Decimal, Decision, Explanation, Facts, Format, Limit, Outcome, Policy, Problem,
+    ServerRequest, Timestamp, ToolFacts, explain, judge, load_extending, shows,
 };
 use sluice_wire::json::{Bounds, Document};
+
+use crate::known_bases::KnownBases;
 
 /// Fewer files than this means that cases were lost, not that all is well.
 const AT_LEAST: usize = 300;
@@ -34,6 +36,8 @@ struct Case {
     #[serde(default)]
     checks: Vec<Check>,
     problems: Option<Vec<WantedProblem>>,
+    #[serde(default)]
+    bases: KnownBases,
     #[serde(default)]
     loads: bool,
 }
@@ -124,9 +128,11 @@ fn parse(text: &str) -> Result<Case, String> {
 fn run(text: &str) -> Result<(), String> {
     let case = parse(text)?;
     let loaded = match (&case.policy, &case.policy_json, &case.policy_yaml) {
-        (Some(policy), None, None) => load(policy.to_string().as_bytes(), Format::Json),
-        (None, Some(text), None) => load(text.as_bytes(), Format::Json),
-        (None, None, Some(text)) => load(text.as_bytes(), Format::Yaml),
+        (Some(policy), None, None) => {
+            load_extending(policy.to_string().as_bytes(), Format::Json, &case.bases)
+        }
+        (None, Some(text), None) => load_extending(text.as_bytes(), Format::Json, &case.bases),
+        (None, None, Some(text)) => load_extending(text.as_bytes(), Format::Yaml, &case.bases),
         _ => return Err("bad case: give the policy in exactly one way".into()),
     };
     match (loaded, &case.problems) {
@@ -214,13 +220,14 @@ fn sequence(
         let call = Call::new(&text.tool, args.as_ref().map(Document::root)).unwrap();
         let at = moment(text);
         let key = |limit: &Limit| (limit.counter().to_owned(), limit.window().start(at));
-        outcomes.push(match judge(Some(policy), &call, Facts::find(tools, &text.tool), at) {
+        let decision = judge(Some(policy), &call, Facts::find(tools, &text.tool), at);
+        outcomes.push(match decision.under_enforcement() {
             Decision::Deny(denial) => denial.outcome().name(),
             Decision::Hold(_) => "hold",
             Decision::Allow(allow) => {
                 let reading =
                     |limit: &Limit| counters.get(&key(limit)).copied().unwrap_or_default();
-                let admitted = allow.admit(reading).is_ok();
+                let admitted = allow.admit(reading, |_| Amount::ZERO).is_ok();
                 for charge in allow.charges().filter(|_| admitted) {
                     let counter = counters.entry(key(charge.limit)).or_default();
                     *counter = counter.checked_add(charge.amount).unwrap();
@@ -235,9 +242,15 @@ fn sequence(
 fn explanation(policy: &Policy, tools: Option<&[ToolFacts]>, text: &CallText) -> Explanation {
     let args = arguments(text);
     let call = Call::new(&text.tool, args.as_ref().map(Document::root)).unwrap();
-    explain(Some(policy), &call, Facts::find(tools, &text.tool), moment(text), |limit| {
-        text.used.get(limit.counter()).map_or(Amount::ZERO, |text| amount(text))
-    })
+    let used = |name: &str| text.used.get(name).map_or(Amount::ZERO, |text| amount(text));
+    explain(
+        Some(policy),
+        &call,
+        Facts::find(tools, &text.tool),
+        moment(text),
+        |limit| used(limit.counter()),
+        |concurrency| used(concurrency.rule()),
+    )
 }
 
 fn arguments(text: &CallText) -> Option<Document> {
@@ -260,7 +273,7 @@ fn amount(text: &str) -> Amount {
 
 /// Compares the members that the case names.
 fn compare(found: &Explanation, expect: &Value) -> Result<(), String> {
-    let expect = expect.as_object().ok_or("bad case: `expect` is no object")?;
+    let expect = expect.as_object().ok_or("bad case: `expect` is not an object")?;
     let message = found.message.clone().unwrap_or_default();
     for (key, wanted) in expect {
         let actual = match key.as_str() {
@@ -269,6 +282,7 @@ fn compare(found: &Explanation, expect: &Value) -> Result<(), String> {
             "message_has" if message.contains(wanted.as_str().unwrap_or_default()) => continue,
             "message" | "message_has" => json!(message),
             "shadow" => json!(found.shadow),
+            "base" => json!(found.base),
             "retry_after_ms" => json!(found.retry_after_ms),
             "approval" => json!({ "approvers": found.approvers, "expires": found.expires_seconds }),
             "charges" => json!(found.charges.iter().map(charge).collect::<Vec<_>>()),
@@ -277,12 +291,12 @@ fn compare(found: &Explanation, expect: &Value) -> Result<(), String> {
         if !same(&actual, wanted) {
             return Err(format!(
                 "`{key}`: expected {wanted}, got {actual} ({} {})",
-                found.outcome,
+                found.outcome.name(),
                 found.rule.as_deref().unwrap_or_default()
             ));
         }
     }
-    if found.outcome == "allow" || expect.contains_key("rule") {
+    if found.outcome == Outcome::Allow || expect.contains_key("rule") {
         return Ok(());
     }
     Err("bad case: `rule` is needed where the outcome is not `allow`".into())

@@ -4,8 +4,8 @@
 use std::{fs, path::Path};
 
 use sluice_policy::{
-    Amount, Call, Explanation, Facts, Format, Policy, ServerRequest, Timestamp, ToolFacts, explain,
-    load,
+    Amount, BaseText, Call, Explanation, Facts, Format, MissingBase, Policy, ServerRequest,
+    Timestamp, ToolFacts, explain, load, load_extending,
 };
 use sluice_wire::json::{Bounds, Document};
 
@@ -21,6 +21,22 @@ struct Example {
     line: usize,
     format: Format,
     text: String,
+    /// The policy before it in the guide.
+    before: String,
+}
+
+/// What an example extends is the policy before it.
+struct Bases<'b>(&'b str);
+
+impl sluice_policy::Bases for Bases<'_> {
+    fn own_name(&self) -> Option<&str> {
+        None
+    }
+
+    fn find(&self, _name: &str, _from: Option<&BaseText>) -> Result<BaseText, MissingBase> {
+        let text = self.0.as_bytes().to_vec();
+        Ok(BaseText { text, format: Format::Json, place: String::new() })
+    }
 }
 
 #[test]
@@ -59,7 +75,7 @@ fn the_example_for_categories_means_what_the_guide_says() {
     let list = ToolFacts::from_list(list.root()).unwrap();
     let outcome = |tool| {
         let Explanation { outcome, rule, .. } = judged(&policy, tool, Some(&list));
-        (outcome, rule.unwrap_or_default())
+        (outcome.name(), rule.unwrap_or_default())
     };
     assert_eq!(outcome("get_page"), ("allow", String::new()));
     assert_eq!(outcome("delete_page"), ("hide", "(hidden)".into()));
@@ -69,7 +85,7 @@ fn the_example_for_categories_means_what_the_guide_says() {
 fn judged(policy: &Policy, tool: &str, list: Option<&[ToolFacts]>) -> Explanation {
     let call = Call::new(tool, None).unwrap();
     let at = Timestamp::from_millis(0);
-    explain(Some(policy), &call, Facts::find(list, tool), at, |_| Amount::ZERO)
+    explain(Some(policy), &call, Facts::find(list, tool), at, |_| Amount::ZERO, |_| Amount::ZERO)
 }
 
 /// The first example that contains `part`.
@@ -94,7 +110,9 @@ fn examples() -> Vec<Example> {
             "yaml" => Format::Yaml,
             _ => continue,
         };
-        examples.push(Example { line: number + 1, format, text: block.join("\n") });
+        let before = examples.last().map(|example: &Example| example.text.clone());
+        let (text, before) = (block.join("\n"), before.unwrap_or_default());
+        examples.push(Example { line: number + 1, format, text, before });
     }
     examples
 }
@@ -102,7 +120,8 @@ fn examples() -> Vec<Example> {
 impl Example {
     /// Everything wrong with the example, with lines of the guide.
     fn failures(&self) -> Vec<String> {
-        let policy = match load(self.text.as_bytes(), self.format) {
+        let bases = Bases(&self.before);
+        let policy = match load_extending(self.text.as_bytes(), self.format, &bases) {
             Ok(policy) => policy,
             Err(problems) => {
                 let found = problems.iter().map(|problem| self.at(problem.line, &problem.message));

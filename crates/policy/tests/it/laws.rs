@@ -8,6 +8,7 @@
 //! new ones: `SLUICEGATE_LAWS=100000 cargo test --release -p sluice-policy laws`.
 
 mod agreement;
+mod chains;
 mod denials;
 mod explained;
 mod limits;
@@ -21,8 +22,8 @@ use proptest::{
 };
 use serde_json::Value;
 use sluice_policy::{
-    Allow, Amount, Call, Consent, Decimal, Decision, Denial, Facts, Format, Limit, Policy,
-    Timestamp, ToolFacts, judge, load,
+    Allow, Amount, Call, Concurrency, Consent, Decimal, Decision, Denial, Facts, Format, Limit,
+    Policy, Timestamp, ToolFacts, judge, load,
 };
 use sluice_wire::json::{Bounds, Document};
 
@@ -31,7 +32,7 @@ use crate::{
         WORDS,
         call::{Attempt, Knowledge, definitions},
     },
-    oracle::{self, Approval, Charge, Verdict},
+    oracle::{self, Approval, Charge, Lease, Verdict},
 };
 
 /// Runs a law on this many generated inputs, the same ones every time.
@@ -120,6 +121,14 @@ impl Attempt {
         if counter == self.empty { "0" } else { self.reading }
     }
 
+    /// How many calls are in progress for a rule before this call.
+    fn in_progress(&self, rule: &str) -> &'static str {
+        // A rule of a base reads the same.
+        let own = rule.strip_prefix("base-").and_then(|rest| rest.split_once(':'));
+        let rule = own.map_or(rule, |(_, rule)| rule);
+        if rule.len().is_multiple_of(3) { "0" } else { self.in_progress }
+    }
+
     fn at(&self) -> Timestamp {
         Timestamp::from_millis(self.millis)
     }
@@ -142,7 +151,7 @@ fn said(policy: &Policy, attempt: &Attempt, facts: Facts<'_>) -> Said {
     let document = attempt.document();
     let call = Call::new(attempt.tool, document.as_ref().map(Document::root)).unwrap();
     let before = |verdict| Said { verdict, refused: None };
-    match judge(Some(policy), &call, facts, attempt.at()) {
+    match judge(Some(policy), &call, facts, attempt.at()).under_enforcement() {
         Decision::Deny(denial) => before(verdict(
             denial.outcome().name(),
             Some(denial.rule.to_string()),
@@ -158,7 +167,7 @@ fn said(policy: &Policy, attempt: &Attempt, facts: Facts<'_>) -> Said {
                 ..verdict("hold", Some(terms.rule.into()), terms.message.map(String::from))
             };
             let call = call.with_consent(Consent::Given);
-            match judge(Some(policy), &call, facts, attempt.at()) {
+            match judge(Some(policy), &call, facts, attempt.at()).under_enforcement() {
                 Decision::Allow(allow) => charged(held, &allow, attempt),
                 Decision::Deny(denial) => Said { verdict: held, refused: Some(refusal(&denial)) },
                 Decision::Hold(_) => panic!("an approved call is held again"),
@@ -168,7 +177,7 @@ fn said(policy: &Policy, attempt: &Attempt, facts: Facts<'_>) -> Said {
 }
 
 fn verdict(outcome: &'static str, rule: Option<String>, message: Option<String>) -> Verdict {
-    Verdict { outcome, rule, message, charges: Vec::new(), approval: None }
+    Verdict { outcome, rule, message, charges: Vec::new(), leases: Vec::new(), approval: None }
 }
 
 fn charged(verdict: Verdict, allow: &Allow<'_>, attempt: &Attempt) -> Said {
@@ -176,13 +185,13 @@ fn charged(verdict: Verdict, allow: &Allow<'_>, attempt: &Attempt) -> Said {
         .charges()
         .map(|charge| {
             let seconds = charge.limit.window().seconds();
-            let millis = i64::from(seconds) * 1000;
-            let start = attempt.millis.div_euclid(millis) * millis;
+            let window = seconds.map_or("month".to_owned(), |seconds| seconds.to_string());
+            let start = oracle::window_start(&window, attempt.millis);
             assert_eq!(charge.window_start, Timestamp::from_millis(start));
             Charge {
                 counter: charge.limit.counter().to_owned(),
                 scope: charge.limit.scope().name().to_owned(),
-                window_seconds: seconds.into(),
+                window,
                 amount: oracle::Decimal::parse(&charge.amount.to_string()).unwrap(),
                 max: oracle::Decimal::parse(charge.limit.max_text()).unwrap(),
             }
@@ -190,8 +199,16 @@ fn charged(verdict: Verdict, allow: &Allow<'_>, attempt: &Attempt) -> Said {
         .collect();
     charges.sort_by(|a, b| a.counter.cmp(&b.counter));
     let reading = |limit: &Limit| amount(attempt.reads(limit.counter()));
-    let refused = allow.admit(reading).err().map(|denial| refusal(&denial));
-    Said { verdict: Verdict { charges, ..verdict }, refused }
+    let in_progress = |concurrency: &Concurrency| amount(attempt.in_progress(concurrency.rule()));
+    let refused = allow.admit(reading, in_progress).err().map(|denial| refusal(&denial));
+    let leases = allow.leases().map(|concurrency| Lease {
+        rule: concurrency.rule().to_owned(),
+        scope: concurrency.scope().name().to_owned(),
+        max: oracle::Decimal::from(concurrency.max()),
+    });
+    let mut leases: Vec<_> = leases.collect();
+    leases.sort_by(|a, b| a.rule.cmp(&b.rule));
+    Said { verdict: Verdict { charges, leases, ..verdict }, refused }
 }
 
 fn refusal(denial: &Denial<'_>) -> (String, Option<String>) {

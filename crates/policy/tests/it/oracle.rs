@@ -8,6 +8,7 @@
 
 mod access;
 mod answer;
+mod chain;
 mod decimal;
 mod entry;
 mod judge;
@@ -21,8 +22,12 @@ use serde_json::Value;
 
 pub(crate) use access::{method_allowed, prompt_allowed, resource_allowed, server_request_allowed};
 pub(crate) use answer::listed_in_view;
+pub(crate) use chain::{
+    Asked, ChainVerdict, Layer, admit_chain, judge_chain, listed_in_chain, resource_denied,
+};
 pub(crate) use decimal::Decimal;
 pub(crate) use judge::{admit, judge};
+pub(crate) use limit::window_start;
 
 /// Asks whether arguments (second) satisfy a schema (first); `None` says that the
 /// schema cannot be compiled.
@@ -31,9 +36,9 @@ pub(crate) type SchemaCheck<'a> = &'a dyn Fn(&Value, &Value) -> Option<bool>;
 /// What is known of the tool's definition.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Facts {
-    /// No list of tools could be had.
+    /// No list of tools is available.
     NoList,
-    /// A list was had, and the name is not in it.
+    /// A list is available, and the name is not in it.
     NotInList,
     /// The definition is known.
     Known {
@@ -54,8 +59,10 @@ pub(crate) struct Verdict {
     /// Words from the policy; `None` where the engine uses its own.
     pub(crate) message: Option<String>,
     /// What the call charges if it goes through; filled for `allow`, and for `approve`
-    /// where every amount can be had.
+    /// where every amount can be read.
     pub(crate) charges: Vec<Charge>,
+    /// The places that the call takes among those in flight; filled like `charges`.
+    pub(crate) leases: Vec<Lease>,
     /// What a held call waits for; only for `approve`.
     pub(crate) approval: Option<Approval>,
 }
@@ -65,9 +72,18 @@ pub(crate) struct Verdict {
 pub(crate) struct Charge {
     pub(crate) counter: String,
     pub(crate) scope: String,
-    pub(crate) window_seconds: u64,
+    /// Whole seconds, or `month`.
+    pub(crate) window: String,
     pub(crate) amount: Decimal,
     /// The smallest `max` of all applying limits on this counter.
+    pub(crate) max: Decimal,
+}
+
+/// A place among the calls in flight.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Lease {
+    pub(crate) rule: String,
+    pub(crate) scope: String,
     pub(crate) max: Decimal,
 }
 

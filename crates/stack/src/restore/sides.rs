@@ -31,7 +31,7 @@ impl Sides<'_> {
     }
 
     /// The text with the original entry; `None` if its meaning has changed since.
-    pub(super) fn taken_back(&self, text: &str) -> Option<String> {
+    pub(super) fn revert(&self, text: &str) -> Option<String> {
         let (now, then) = (self.region(text)?, self.region(self.rewritten)?);
         let first = self.original.get(self.region(self.original)?)?;
         if text.get(now.clone()) == self.rewritten.get(then) {

@@ -94,7 +94,7 @@ fn told(configured: &Configured) -> String {
 }
 
 #[test]
-fn secrets_are_kept_for_whoever_must_use_them() {
+fn secrets_are_kept_for_the_server_that_uses_them() {
     let machine = Machine::with(
         ".cursor/mcp.json",
         r#"{"mcpServers": {"a": {"url": "https://h/?k=v1", "headers": {"X": "v2"}}}}"#,

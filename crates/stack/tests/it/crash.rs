@@ -44,7 +44,7 @@ fn a_file_that_was_never_made_needs_no_undoing() {
     fs::remove_file(machine.path(hooks)).unwrap();
     assert_eq!(restore_all(&machine), nothing());
     assert!(!machine.path(hooks).exists());
-    // A hook that somebody has taken out is no problem either.
+    // A hook that somebody has taken out is not a problem either.
     let file = HookFile::read(Client::Cursor, &machine.places).unwrap().unwrap();
     file.install("/usr/bin/sluice", &machine.backups(), NOW).unwrap();
     machine.write(hooks, b"{}");

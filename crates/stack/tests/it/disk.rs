@@ -62,7 +62,7 @@ fn a_broken_file_is_told_and_stops_no_other() {
         .collect();
     let expect =
         |start: &str| assert!(told.iter().any(|one| one.starts_with(start)), "{start}: {told:#?}");
-    expect("claude-desktop None it is no regular file");
+    expect("claude-desktop None it is not a regular file");
     expect("vscode None it is larger than 32 MiB");
     expect("windsurf None it cannot be read:");
     expect("codex Some((2, 15))");

@@ -9,6 +9,7 @@ use sluice_http::{AnswerBody, SendError};
 use sluice_stdio::{Instances, Launch, Limits, OnlyChild, Program, StdioServer, Timeout};
 use sluice_testkit::Folder;
 use sluice_upstream::Upstream;
+use sluice_wire::secrets::KnownSecrets;
 
 /// Bytes of one message.
 pub(crate) const MOST: usize = 100_000;
@@ -72,6 +73,14 @@ fn launch() -> Launch {
     }
 }
 
+/// A command whose variable is its secret.
+fn program(command: Vec<String>, record: String) -> Program {
+    let mut known = KnownSecrets::default();
+    known.add_command(&command);
+    known.add(&record);
+    Program { command, env: vec![("RECORD".into(), record)], secrets: known.build() }
+}
+
 impl Server {
     pub(crate) fn new(mode: &str, instances: Instances) -> Server {
         Server::of(vec![script(), mode.into()], instances)
@@ -89,7 +98,7 @@ impl Server {
     fn made(command: Vec<String>, instances: Instances, patience: Duration) -> Server {
         let folder = Folder::new().unwrap();
         let record = folder.join("record").display().to_string();
-        let program = Program { command, env: vec![("RECORD".into(), record)] };
+        let program = program(command, record);
         let limits = Limits { message: MOST, timeout: Some(Timeout::new(patience)) };
         let server = StdioServer::new("test", launch(), program, instances, limits);
         Server { upstream: Upstream::Stdio(server.into()), folder }
@@ -100,7 +109,7 @@ impl Server {
         let folder = Folder::new().unwrap();
         let record = folder.join("record").display().to_string();
         let command = vec![script(), mode.into()];
-        let program = Program { command, env: vec![("RECORD".into(), record)] };
+        let program = program(command, record);
         let child = OnlyChild::start("test", &launch(), &program, MOST).unwrap();
         Server { upstream: Upstream::Only(child.into()), folder }
     }

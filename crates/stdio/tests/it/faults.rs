@@ -90,7 +90,7 @@ async fn a_child_that_does_not_read_blocks_nobody_for_ever() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_started_says_why() {
+async fn a_command_that_cannot_be_started_says_why() {
     let check = async |command: &[&str], expected: &str| {
         let command = command.iter().map(ToString::to_string).collect();
         let server = Server::of(command, Instances::Shared);
@@ -101,10 +101,10 @@ async fn what_cannot_be_started_says_why() {
     check(&["/etc/passwd"], "not executable").await;
     check(&["sh", "-c", "exit 7"], "exit status: 7) before it introduced itself\nhint: ").await;
     let complains = "echo first >&2; printf '\\033[31msecond %s' \"$RECORD\" >&2; exit 7";
-    let expected = "exit status: 7) before it introduced itself: \"first | second …\"";
+    let expected = "exit status: 7) before it introduced itself: \"first | second [secret]\"";
     check(&["sh", "-c", complains], expected).await;
     let complains = "echo \"bad $2 at $3\" >&2; echo wrong hushed-word >&2; exit 7";
     let command =
         ["sh", "-c", complains, "sh", "--token", "sk-hush1", "postgres://me:hushed-word@h/db"];
-    check(&command, "itself: \"bad … at postgres://…@h/db | wrong …\"").await;
+    check(&command, "itself: \"bad [secret] at postgres://[secret]@h/db | wrong [secret]\"").await;
 }

@@ -1,6 +1,6 @@
 //! The single child of a single client, whose tools the gateway lists as well.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use http::HeaderMap;
 use sluice_bridge::{Bridge, Caller, Offer};
@@ -135,7 +135,7 @@ async fn a_call_that_ends_a_child_before_its_introduction_was_sent() {
 #[tokio::test]
 async fn a_bridge_introduces_the_client_to_the_child_not_itself() {
     let server = Server::only("legacy");
-    let bridge = Bridge::new(server.upstream.clone(), Offer::Modern);
+    let bridge = Bridge::new(server.upstream.clone(), Offer::Modern, Arc::default());
     let discover = format!(
         r#"{{"jsonrpc":"2.0","id":1,"method":"server/discover","params":{{"_meta":{{"io.modelcontextprotocol/protocolVersion":"{MODERN}","io.modelcontextprotocol/clientCapabilities":{{"roots":{{}}}}}}}}}}"#
     );
@@ -144,7 +144,7 @@ async fn a_bridge_introduces_the_client_to_the_child_not_itself() {
         .header("mcp-method", "server/discover")
         .body(discover.into())
         .unwrap();
-    let caller = || Caller { key: "one".into(), bounds: Bounds::default() };
+    let caller = || Caller { key: "one".into(), bounds: Bounds::default(), rounds: None };
     let answer = bridge.send(Era::Modern, Box::new(request), caller).await.unwrap();
     assert_eq!(answer.status(), 200);
     let recorded = server.recorded();

@@ -41,7 +41,7 @@ async fn answers_may_come_in_any_order() {
 }
 
 #[tokio::test]
-async fn progress_reaches_whoever_gave_the_token() {
+async fn progress_reaches_the_client_that_gave_the_token() {
     let server = Server::new("legacy", Instances::Shared);
     let session = server.begin().await;
     let answer = server.call(&session, "5", "progress").await.unwrap();
@@ -89,7 +89,7 @@ async fn a_cancellation_reaches_only_the_sessions_own_request() {
 }
 
 #[tokio::test]
-async fn what_changes_is_told_to_all_and_updates_to_subscribers() {
+async fn list_changes_reach_all_clients_and_updates_reach_subscribers() {
     let server = Server::new("legacy", Instances::Shared);
     let (one, two) = (server.begin().await, server.begin().await);
     let (mut first, mut second) = (server.listen(&one).await, server.listen(&two).await);
@@ -127,7 +127,7 @@ async fn logs_and_requests_of_a_shared_child_reach_no_client() {
 }
 
 #[tokio::test]
-async fn unknown_sessions_and_what_is_no_message_are_refused() {
+async fn unknown_sessions_and_invalid_messages_are_refused() {
     let server = Server::new("legacy", Instances::Shared);
     assert_eq!(server.call("none", "1", "echo").await.unwrap().status, 404);
     let stream = server.send("GET", &[("mcp-session-id", "none")], "").await.unwrap();
@@ -137,4 +137,28 @@ async fn unknown_sessions_and_what_is_no_message_are_refused() {
     // Line breaks between tokens do not end a message.
     let spread = call("1", "echo").replace(",\"", ",\r\n\"");
     assert!(server.post("", &spread).await.unwrap().body.contains("\"result\""));
+}
+
+/// The gateway gives up a request when its time is over: the child may work for others then.
+#[tokio::test]
+async fn a_request_that_is_given_up_is_cancelled_at_the_child() {
+    for instances in [Instances::Shared, Instances::Session] {
+        let server = Server::new("legacy", instances);
+        let session = server.begin().await;
+        let count =
+            |what: &str| server.recorded().iter().filter(|line| line.contains(what)).count();
+        let hanging = server.call(&session, "9", "hang");
+        tokio::select! {
+            answer = hanging => panic!("{answer:?}"),
+            () = until("the call hangs", || count("hang") == 1) => {}
+        }
+        until("the child is told", || count("notifications/cancelled") == 1).await;
+        let lines = server.recorded();
+        let line = |what: &str| lines.iter().find(|line| line.contains(what)).unwrap().clone();
+        let (_, rest) =
+            line("hang").split_once("\"id\":").map(|(a, b)| (a.len(), b.to_owned())).unwrap();
+        let number = rest.split([',', '}']).next().unwrap().to_owned();
+        assert!(line("cancelled").contains(&format!("\"requestId\":{number},")), "{lines:?}");
+        assert_eq!(server.call(&session, "10", "echo").await.unwrap().status, 200);
+    }
 }

@@ -1,12 +1,17 @@
 //! The registry of the in-memory back-end.
 
-use std::collections::BTreeMap;
+use std::{
+    collections::{BTreeMap, HashMap},
+    time::Duration,
+};
+
+use sluice_policy::Timestamp;
 
 use super::{Memory, State};
 use crate::{
     StoreError,
     actor::Edit,
-    grant::{Grant, NewGrant, Rotated, Token, TokenHash},
+    grant::{ChangedGrant, Grant, GrantEdit, GrantTokens, NewGrant, Rotated, Token, TokenHash},
     name::Name,
     record::Record,
     registry::{Snapshot, edit_record},
@@ -21,7 +26,23 @@ pub(super) struct Registered {
     policies: BTreeMap<(Name, Name), AttachedPolicy>,
     /// The oldest first.
     versions: Vec<PolicyVersion>,
-    grants: BTreeMap<String, (TokenHash, Grant)>,
+    grants: BTreeMap<String, ChangedGrant>,
+    /// When grants were last used.
+    uses: HashMap<String, Timestamp>,
+}
+
+impl Registered {
+    /// Fails if a grant other than `id` that is not revoked has the label.
+    fn check_label(&self, label: &Name, id: &str) -> Result<(), StoreError> {
+        let is_taken = |other: &ChangedGrant| {
+            let other = &other.grant;
+            other.id != id && other.label == *label && other.revoked_at.is_none()
+        };
+        if self.grants.values().any(is_taken) {
+            return Err(StoreError::LabelTaken(label.to_string()));
+        }
+        Ok(())
+    }
 }
 
 impl Memory {
@@ -45,14 +66,18 @@ impl Memory {
     }
 
     pub(crate) fn remove_server(&self, name: &Name, edit: Edit) -> Result<bool, StoreError> {
-        let mut state = self.open()?;
-        state.registered.policies.retain(|(server, _), _| server != name);
-        if state.registered.servers.remove(name).is_none() {
-            return Ok(false);
+        let (mut state, now) = (self.open()?, self.clock.now());
+        let calls = state.end_held_calls(name, now);
+        let registered = &mut state.registered;
+        let policies = registered.policies.extract_if(.., |(server, _), _| server == name).count();
+        let grants = registered.grants.values_mut();
+        let grants =
+            grants.filter_map(|found| found.grant.leave_server(name).then_some(())).count();
+        let existed = registered.servers.remove(name).is_some();
+        if existed || policies + grants + calls > 0 {
+            self.change(&mut state, edit_record(edit, now).about_server(name));
         }
-        let record = edit_record(edit, self.clock.now()).about_server(name);
-        self.change(&mut state, record);
-        Ok(true)
+        Ok(existed)
     }
 
     pub(crate) fn servers(&self) -> Vec<Server> {
@@ -107,50 +132,91 @@ impl Memory {
     ) -> Result<(Grant, Token), StoreError> {
         let token = Token::new().ok_or_else(StoreError::no_randomness)?;
         let (mut state, now) = (self.open()?, self.clock.now());
-        let grant = new.into_grant(now);
-        let kept = (token.hash(), grant.clone());
-        state.registered.grants.insert(grant.id.clone(), kept);
+        let grant = new.into_grant(now, &edit.actor);
+        state.registered.check_label(&grant.label, &grant.id)?;
+        let tokens = GrantTokens { current: token.hash(), previous: None };
+        let created = ChangedGrant { grant: grant.clone(), tokens };
+        state.registered.grants.insert(grant.id.clone(), created);
         self.change(&mut state, edit_record(edit, now).about_grant(&grant));
         Ok((grant, token))
     }
 
-    pub(crate) fn rotate_grant(&self, id: &str, edit: Edit) -> Result<Option<Rotated>, StoreError> {
+    pub(crate) fn rotate_grant(
+        &self,
+        id: &str,
+        overlap: Duration,
+        edit: Edit,
+    ) -> Result<Option<Rotated>, StoreError> {
         let token = Token::new().ok_or_else(StoreError::no_randomness)?;
-        let mut state = self.open()?;
+        let (mut state, now) = (self.open()?, self.clock.now());
         let found = state.registered.grants.get_mut(id);
-        let Some((hash, grant)) = found.filter(|(_, grant)| grant.revoked_at.is_none()) else {
+        let Some(found) = found.filter(|found| found.grant.revoked_at.is_none()) else {
             return Ok(None);
         };
-        let (old, grant) = (std::mem::replace(hash, token.hash()), grant.clone());
-        self.change(&mut state, edit_record(edit, self.clock.now()).about_grant(&grant));
-        Ok(Some(Rotated { grant, token, old }))
+        let before = found.tokens;
+        found.tokens = before.rotate(token.hash(), overlap, now);
+        let changed = found.clone();
+        self.change(&mut state, edit_record(edit, now).about_grant(&changed.grant));
+        Ok(Some(Rotated { changed, token, before }))
+    }
+
+    pub(crate) fn edit_grant(
+        &self,
+        id: &str,
+        changes: GrantEdit,
+        edit: Edit,
+    ) -> Result<Option<ChangedGrant>, StoreError> {
+        let (mut state, now) = (self.open()?, self.clock.now());
+        if let Some(label) = &changes.label {
+            state.registered.check_label(label, id)?;
+        }
+        let found = state.registered.grants.get_mut(id);
+        let Some(found) = found.filter(|found| found.grant.revoked_at.is_none()) else {
+            return Ok(None);
+        };
+        found.grant = changes.apply(found.grant.clone());
+        let edited = found.clone();
+        self.change(&mut state, edit_record(edit, now).about_grant(&edited.grant));
+        Ok(Some(edited))
     }
 
     pub(crate) fn revoke_grant(
         &self,
         id: &str,
         edit: Edit,
-    ) -> Result<Option<(TokenHash, Grant)>, StoreError> {
+    ) -> Result<Option<ChangedGrant>, StoreError> {
         let (mut state, now) = (self.open()?, self.clock.now());
-        let Some((hash, grant)) = state.registered.grants.get_mut(id) else { return Ok(None) };
-        grant.revoked_at.get_or_insert(now);
-        let revoked = (*hash, grant.clone());
-        self.change(&mut state, edit_record(edit, now).about_grant(&revoked.1));
+        let Some(found) = state.registered.grants.get_mut(id) else { return Ok(None) };
+        found.grant.revoked_at.get_or_insert(now);
+        let revoked = found.clone();
+        self.change(&mut state, edit_record(edit, now).about_grant(&revoked.grant));
         Ok(Some(revoked))
     }
 
     pub(crate) fn grants(&self) -> Vec<Grant> {
-        self.lock().registered.grants.values().map(|(_, grant)| grant.clone()).collect()
+        self.lock().registered.grants.values().map(|found| found.grant.clone()).collect()
     }
 
     pub(crate) fn grant(&self, id: &str) -> Option<Grant> {
-        self.lock().registered.grants.get(id).map(|(_, grant)| grant.clone())
+        self.lock().registered.grants.get(id).map(|found| found.grant.clone())
     }
 
     pub(crate) fn grant_of(&self, token: &TokenHash) -> Option<Grant> {
-        let state = self.lock();
-        let found = state.registered.grants.values().find(|(hash, _)| hash == token);
-        found.map(|(_, grant)| grant.clone())
+        let grants = self.snapshot().grants;
+        grants.into_iter().find(|(hash, _)| hash == token).map(|(_, grant)| grant)
+    }
+
+    pub(crate) fn note_uses(&self, uses: Vec<(String, Timestamp)>) -> Result<(), StoreError> {
+        let mut state = self.open()?;
+        for (grant, at) in uses {
+            let noted = state.registered.uses.entry(grant).or_insert(at);
+            *noted = at.max(*noted);
+        }
+        Ok(())
+    }
+
+    pub(crate) fn last_uses(&self) -> HashMap<String, Timestamp> {
+        self.lock().registered.uses.clone()
     }
 
     pub(crate) fn snapshot(&self) -> Snapshot {
@@ -160,7 +226,7 @@ impl Memory {
             epoch: *epoch,
             servers: servers.values().cloned().collect(),
             policies: policies.values().cloned().collect(),
-            grants: grants.values().cloned().collect(),
+            grants: grants.values().flat_map(|found| found.tokens.grants(&found.grant)).collect(),
         }
     }
 

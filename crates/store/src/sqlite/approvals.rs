@@ -7,7 +7,10 @@ use super::Sqlite;
 use crate::{
     StoreError,
     actor::Actor,
-    approval::{Approval, ApprovalState, Decided, Held, Pending, Verdict, Vote},
+    approval::{
+        Approval, ApprovalState, Decided, Held, MOST_OVER, Pending, Verdict, Vote, check_held,
+    },
+    name::Name,
     record::{GrantRef, PolicyRef, Record},
 };
 
@@ -22,10 +25,12 @@ impl Sqlite {
     ) -> Result<Pending, StoreError> {
         self.run(move |writer| {
             let now = writer.clock().now();
+            writer.check_space(&record)?;
             let held = find_joinable(writer.connection(), &approval.digest, now)?;
             let joined = held.is_some();
             let held = held.unwrap_or_else(|| Held::new(approval));
             if !joined {
+                make_room(writer.connection(), &held.approval.grant, now)?;
                 insert(writer.connection(), &held)?;
             }
             record.approval = Some(held.id.as_str().into());
@@ -107,6 +112,38 @@ impl Sqlite {
         let id = id.to_owned();
         self.readers.read(move |connection| Ok(find(connection, &id)?)).await
     }
+}
+
+/// Lets the held calls of a server expire; returns how many.
+pub(super) fn end_all(
+    connection: &Connection,
+    server: &Name,
+    now: Timestamp,
+) -> rusqlite::Result<usize> {
+    let sql = "UPDATE approvals SET expires_at = ?2
+        WHERE server = ?1 AND expires_at > ?2 AND state IN ('pending', 'approved')";
+    connection.execute(sql, params![server.as_str(), now.as_millis()])
+}
+
+/// Checks that one more call of this grant can be held, and removes the oldest of its held calls
+/// that are over.
+fn make_room(connection: &Connection, grant: &GrantRef, now: Timestamp) -> Result<(), StoreError> {
+    let sql = "SELECT coalesce(sum(grant_id = ?1), 0), count(*) FROM approvals
+        WHERE expires_at > ?2 AND state IN ('pending', 'approved')";
+    let values = params![grant.id, now.as_millis()];
+    let (own, all): (i64, i64) =
+        connection.prepare_cached(sql)?.query_row(values, |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let count = |count| usize::try_from(count).unwrap_or_default();
+    check_held(count(own), count(all))?;
+    let over =
+        "SELECT id FROM approvals WHERE grant_id = ?1 AND state NOT IN ('pending', 'approved')
+        ORDER BY requested_at DESC, id DESC LIMIT -1 OFFSET ?2";
+    let values = params![grant.id, i64::try_from(MOST_OVER - 1).unwrap_or_default()];
+    let votes = format!("DELETE FROM approval_votes WHERE approval IN ({over})");
+    connection.prepare_cached(&votes)?.execute(values)?;
+    let calls = format!("DELETE FROM approvals WHERE id IN ({over})");
+    connection.prepare_cached(&calls)?.execute(values)?;
+    Ok(())
 }
 
 fn find_joinable(

@@ -1,12 +1,13 @@
-//! Summaries of the log, one for each full block of records: their span of time,
-//! and which facets and chains are in them. A search reads only the blocks that
-//! may match, and the newest records, which have no summary yet.
+//! The block index of the log: for each full block of records, its span of time and which
+//! facets, chains and requests occur in it. A search reads only the blocks that may match, and the
+//! newest records, which are not indexed yet.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
-use super::schema::BLOCK;
+use super::{requests::RequestFilter, schema::BLOCK, space};
+use crate::id::Id;
 
 /// The block a record is in.
 pub(super) fn block_of(seq: i64) -> i64 {
@@ -35,14 +36,9 @@ pub(super) fn find_newest(connection: &Connection) -> rusqlite::Result<i64> {
 /// Summarises every full block that has no summary.
 pub(super) fn summarise(connection: &Connection, newest: i64) -> rusqlite::Result<()> {
     for block in find_unsummarised(connection)?..block_of(newest + 1) {
-        let span = params![block, start_of(block), start_of(block + 1) - 1];
-        for sql in [
-            "INSERT INTO blocks SELECT ?1, min(at), max(at) FROM records WHERE seq BETWEEN ?2 AND ?3",
-            "INSERT INTO block_facets SELECT DISTINCT facet, ?1 FROM records WHERE seq BETWEEN ?2 AND ?3",
-            "INSERT INTO block_chains SELECT DISTINCT chain, ?1 FROM records WHERE seq BETWEEN ?2 AND ?3",
-        ] {
-            connection.prepare_cached(sql)?.execute(span)?;
-        }
+        let (summary, facets) = Summary::of_records(connection, block)?;
+        summary.write(connection, block)?;
+        space::write(connection, block, &facets)?;
     }
     Ok(())
 }
@@ -64,6 +60,8 @@ pub(super) fn drop_through(
     candidates.sort_unstable();
     candidates.dedup();
     connection.execute("DELETE FROM block_chains WHERE block < ?1", [first])?;
+    connection.execute("DELETE FROM block_requests WHERE block < ?1", [first])?;
+    connection.execute("DELETE FROM block_grants WHERE block < ?1", [first])?;
     connection.execute("DELETE FROM blocks WHERE block < ?1", [first])?;
     let unsummarised = start_of(find_unsummarised(connection)?);
     let mut statement = connection.prepare_cached(
@@ -110,8 +108,17 @@ pub(super) struct SummaryCheck {
 struct Summary {
     first_at: i64,
     last_at: i64,
-    facets: HashSet<i64>,
-    chains: HashSet<i64>,
+    facets: BTreeSet<i64>,
+    chains: BTreeSet<i64>,
+    requests: RequestFilter,
+}
+
+/// What the records of one facet take of a block.
+#[derive(Debug, Default)]
+pub(super) struct FacetUse {
+    pub(super) records: i64,
+    /// The bytes of the records, without those of the facet.
+    pub(super) bytes: i64,
 }
 
 impl SummaryCheck {
@@ -135,10 +142,12 @@ impl SummaryCheck {
             self.current = Summary::read(connection, block)?;
         }
         let (at, facet, chain) = (row.get(2)?, row.get(33)?, row.get(34)?);
+        let request = row.get_ref(3)?.as_str_or_null().unwrap_or_default().and_then(Id::read);
         let covers = |summary: &Summary| {
             (summary.first_at..=summary.last_at).contains(&at)
                 && summary.facets.contains(&facet)
                 && summary.chains.contains(&chain)
+                && request.is_none_or(|request| summary.requests.may_hold(request))
         };
         let was_covered = is_first || self.current.is_some();
         self.current = self.current.take().filter(covers);
@@ -147,8 +156,54 @@ impl SummaryCheck {
 }
 
 impl Summary {
+    /// Makes the summary of a block in one pass over its records, and counts how much each facet
+    /// has of it.
+    fn of_records(
+        connection: &Connection,
+        block: i64,
+    ) -> rusqlite::Result<(Summary, BTreeMap<i64, FacetUse>)> {
+        let mut statement = connection.prepare_cached(&format!(
+            "SELECT r.at, r.facet, r.chain, r.request, {} FROM records r WHERE r.seq BETWEEN ?1 AND ?2",
+            space::BYTES_OF_RECORD
+        ))?;
+        let mut rows = statement.query([start_of(block), start_of(block + 1) - 1])?;
+        let (mut first_at, mut last_at) = (i64::MAX, i64::MIN);
+        let mut facets: BTreeMap<i64, FacetUse> = BTreeMap::new();
+        let mut chains = BTreeSet::new();
+        let mut requests = RequestFilter::empty();
+        while let Some(row) = rows.next()? {
+            let at = row.get(0)?;
+            (first_at, last_at) = (first_at.min(at), last_at.max(at));
+            let facet = facets.entry(row.get(1)?).or_default();
+            facet.records += 1;
+            facet.bytes += row.get::<_, i64>(4)?;
+            chains.insert(row.get(2)?);
+            let request = row.get_ref(3)?.as_str_or_null()?;
+            if let Some(request) = request.and_then(Id::read) {
+                requests.insert(request);
+            }
+        }
+        let names = facets.keys().copied().collect();
+        Ok((Summary { first_at, last_at, facets: names, chains, requests }, facets))
+    }
+
+    fn write(&self, connection: &Connection, block: i64) -> rusqlite::Result<()> {
+        let sql = "INSERT INTO blocks (block, first_at, last_at) VALUES (?1, ?2, ?3)";
+        connection.prepare_cached(sql)?.execute([block, self.first_at, self.last_at])?;
+        for (sql, numbers) in [
+            ("INSERT INTO block_facets (facet, block) VALUES (?1, ?2)", &self.facets),
+            ("INSERT INTO block_chains (chain, block) VALUES (?1, ?2)", &self.chains),
+        ] {
+            let mut statement = connection.prepare_cached(sql)?;
+            for number in numbers {
+                statement.execute([*number, block])?;
+            }
+        }
+        self.requests.write(connection, block)
+    }
+
     fn read(connection: &Connection, block: i64) -> rusqlite::Result<Option<Summary>> {
-        let numbers = |sql| -> rusqlite::Result<HashSet<i64>> {
+        let numbers = |sql| -> rusqlite::Result<BTreeSet<i64>> {
             let mut statement = connection.prepare_cached(sql)?;
             statement.query_map([block], |row| row.get(0))?.collect()
         };
@@ -157,6 +212,74 @@ impl Summary {
         let sql = "SELECT first_at, last_at FROM blocks WHERE block = ?1";
         let mut statement = connection.prepare_cached(sql)?;
         let span = statement.query_row([block], |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
-        Ok(span.map(|(first_at, last_at)| Summary { first_at, last_at, facets, chains }))
+        let requests = RequestFilter::read(connection, block)?;
+        Ok(span.zip(requests).map(|((first_at, last_at), requests)| Summary {
+            first_at,
+            last_at,
+            facets,
+            chains,
+            requests,
+        }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rusqlite::{Connection, types::Value};
+
+    use super::{BLOCK, summarise};
+    use crate::sqlite::schema::PARTS;
+
+    fn rows(connection: &Connection, sql: &str) -> Vec<Vec<Value>> {
+        let mut statement = connection.prepare(sql).unwrap();
+        let columns = statement.column_count();
+        let rows = statement.query_map([], |row| (0..columns).map(|at| row.get(at)).collect());
+        rows.unwrap().map(Result::unwrap).collect()
+    }
+
+    /// One pass over the records finds what a query for each of the tables finds.
+    #[test]
+    fn a_summary_has_what_queries_of_the_records_find() {
+        let connection = Connection::open_in_memory().unwrap();
+        connection.execute_batch(&PARTS.concat()).unwrap();
+        // The first record names a facet that is gone; one facet is without a grant.
+        let records = format!(
+            "INSERT INTO facets (id, digest, kind, grant_id, method, tool, arg_keys) VALUES
+                (1, x'01', 'decision', 'g', 'tools/call', 'ä', '[\"a\"]'),
+                (2, x'02', 'outcome', 'h', 'tools/call', 'add', NULL),
+                (3, x'03', 'outcome', 'g', 'ping', NULL, NULL), (4, x'04', 'admin', NULL, NULL, NULL, NULL);
+             WITH RECURSIVE n(seq) AS (SELECT {BLOCK} UNION ALL SELECT seq + 1 FROM n WHERE seq < {BLOCK} * 2 - 1)
+             INSERT INTO records (seq, at, facet, id, request, session, chain, hash, message, charges)
+             SELECT seq, 5000 + (seq * 37) % 911, iif(seq = {BLOCK}, 9, 1 + seq % 4), 'i',
+                iif(seq % 3 = 0, NULL, printf('01K000000000000000%08d', seq)),
+                iif(seq % 5 = 0, 'é', NULL), 1 + seq / 1500, x'00',
+                iif(seq % 7 = 0, 'long', NULL), iif(seq % 2 = 0, '[]', NULL) FROM n"
+        );
+        connection.execute_batch(&records).unwrap();
+        summarise(&connection, BLOCK * 2 - 1).unwrap();
+        for (written, expected) in [
+            ("SELECT * FROM blocks", "SELECT 1, min(at), max(at) FROM records"),
+            (
+                "SELECT * FROM block_facets ORDER BY 1",
+                "SELECT DISTINCT facet, 1 FROM records ORDER BY 1",
+            ),
+            (
+                "SELECT * FROM block_chains ORDER BY 1",
+                "SELECT DISTINCT chain, 1 FROM records ORDER BY 1",
+            ),
+            (
+                "SELECT * FROM block_grants ORDER BY 2",
+                "SELECT 1, coalesce(f.grant_id, ''), sum(512 + octet_length(concat(r.session,
+                    r.message, r.target, r.arg_values, r.charges, f.tool, f.method, f.arg_keys)))
+                 FROM records r LEFT JOIN facets f ON f.id = r.facet GROUP BY 2 ORDER BY 2",
+            ),
+        ] {
+            assert_eq!(rows(&connection, written), rows(&connection, expected), "{written}");
+        }
+        let filter = super::RequestFilter::read(&connection, 1).unwrap().unwrap();
+        for row in rows(&connection, "SELECT request FROM records WHERE request IS NOT NULL") {
+            let [Value::Text(request)] = &row[..] else { panic!("{row:?}") };
+            assert!(filter.may_hold(super::Id::read(request).unwrap()), "{request}");
+        }
     }
 }

@@ -1,7 +1,5 @@
-//! Counters: each window is read once, and written once per transaction.
-//!
-//! Readings are kept until another process writes, so that the same limit is not read
-//! again for every call.
+//! A write-back cache of counter windows: each is read when it is first used, written once
+//! per transaction, and dropped when another process writes.
 
 use std::{collections::HashMap, fmt::Write as _, mem};
 
@@ -11,7 +9,6 @@ use sluice_policy::{Amount, Decimal, Timestamp};
 use crate::{
     StoreError,
     counter::{Charge, Charged, Slot},
-    ledger::Reserved,
 };
 
 /// Readings that are kept; past that all are read again.
@@ -46,13 +43,14 @@ pub(super) struct Counters {
 }
 
 impl Counters {
-    /// Makes all charges or none; returns the windows that were charged.
+    /// Makes all charges or none; returns the windows that were charged, or what the counters
+    /// read.
     pub(super) fn charge(
         &mut self,
         connection: &Connection,
         charges: &[Charge],
         now: Timestamp,
-    ) -> Result<Result<Vec<Charged>, Reserved>, StoreError> {
+    ) -> Result<Result<Vec<Charged>, Vec<Amount>>, StoreError> {
         let made: Vec<_> = charges.iter().map(|charge| charge.at(now)).collect();
         // Two charges may be to the same counter, so they are made one after the other
         // and undone if one does not fit.
@@ -64,12 +62,20 @@ impl Counters {
                 continue;
             }
             self.give_back(connection, made.get(..index).unwrap_or_default())?;
-            let readings = made.iter().map(|charged| Ok(self.find(connection, charged)?.0.used));
-            return Ok(Err(Reserved::Refused {
-                readings: readings.collect::<Result<_, StoreError>>()?,
-            }));
+            return Ok(Err(self.readings(connection, charges, now)?));
         }
         Ok(Ok(made))
+    }
+
+    /// What the counters of these charges read.
+    pub(super) fn readings(
+        &mut self,
+        connection: &Connection,
+        charges: &[Charge],
+        now: Timestamp,
+    ) -> Result<Vec<Amount>, StoreError> {
+        let read = |charge: &Charge| Ok(self.find(connection, &charge.at(now))?.0.used);
+        charges.iter().map(read).collect()
     }
 
     /// Returns charges to the windows they were made in.

@@ -3,23 +3,28 @@
 //! All writes wait in one queue. A commit takes the whole queue as one batch and
 //! answers every caller when it is done. Two kinds of thread commit, one at a time:
 //! - The store's thread commits the queue as soon as it is free. Only this thread waits
-//!   for other processes, syncs, changes the registry and prunes.
+//!   for other processes, changes the registry and prunes. With the durability `power`,
+//!   where a commit syncs, it makes every commit.
 //! - A thread that called [`commit_on_this_thread`] commits if the database is free. The
 //!   caller whose write is the first in the queue is the leader: it commits its own write
 //!   and all others in the queue. Handing a commit of some tens of microseconds to another
-//!   thread and back would cost more than the commit. Under load the leader first lets the
-//!   other tasks of its thread add their writes. All other threads never touch the disk.
+//!   thread and back would cost more than the commit. Under load the leader first yields,
+//!   so that other tasks of its thread add their writes.
 //!
-//! A caller never blocks its thread on a lock of the database. If a commit fails, it has
-//! no effect, and every caller in the batch gets the error; its deferred records are kept
-//! for the next commit.
+//! All other threads add their writes to the queue and wait. A leader uses `try_lock` and a
+//! busy timeout of zero: if the database is in use, it leaves the queue to the store's
+//! thread. If a commit fails, it has no effect, and every caller in the batch gets the
+//! error; its deferred records are kept for the next commit. Reads (`read`) and checkpoints
+//! (`checkpoint`) have connections and threads of their own.
 
-mod task;
+mod batch;
 mod thread;
+mod watch;
 
 use std::{
     cell::Cell,
     fmt, io, mem,
+    path::PathBuf,
     sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError},
     time::{Duration, Instant},
 };
@@ -27,9 +32,18 @@ use std::{
 use rusqlite::Connection;
 use tokio::sync::oneshot;
 
-use self::task::{Reply, Task, TaskFor};
 use super::{checkpoint::Checkpoints, read::Readers, records::Prepared, writer::Writer};
-use crate::{Health, StoreError, counter::Charge, id::Id, ledger::Reserved};
+use crate::{
+    Health, StoreError,
+    counter::{Charge, Lease},
+    id::Id,
+    ledger::Reserved,
+    log_space::LogSpace,
+};
+
+pub(super) use batch::Write;
+use batch::{Batch, Task, build_task, fate_of};
+use watch::Watch;
 
 /// Writes that may be queued; above that, they are refused.
 const MOST_WRITES: usize = 16_384;
@@ -39,7 +53,7 @@ const MOST_DEFERRED: usize = 100_000;
 /// lets other tasks add theirs first.
 const BUSY: Duration = Duration::from_micros(150);
 /// How often a leader checks whether more writes have arrived.
-const MOST_YIELDS: usize = 4;
+const MOST_YIELDS: usize = 8;
 /// Commits that one caller makes before it leaves the queue to the store's thread.
 const MOST_ROUNDS: usize = 4;
 
@@ -49,26 +63,20 @@ thread_local! {
 
 /// Lets callers on this thread commit their own writes instead of leaving them to the
 /// store's thread. That is faster for calls, but if the disk stalls, all tasks on the
-/// thread stall.
+/// thread stall. It never changes stored data: a back-end without a local file ignores
+/// it, as the one in memory does.
 pub fn commit_on_this_thread() {
     MAY_COMMIT.set(true);
-}
-
-/// A record to write, with the charges that must fit.
-pub(super) struct Write {
-    /// The id of the reservation, if it is one. A reservation is made only once.
-    pub(super) id: Option<Id>,
-    pub(super) charges: Vec<Charge>,
-    pub(super) record: Prepared,
-    pub(super) reply: Reply<Reserved>,
 }
 
 #[derive(Default)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 struct State {
     writes: Vec<Write>,
-    tasks: Vec<Box<dyn Task>>,
+    tasks: Vec<Task>,
     deferred: Vec<Prepared>,
+    /// Requests that have ended and give back their leases.
+    ended: Vec<Id>,
     /// The thread sleeps without a deadline until it is woken.
     is_idle: bool,
     /// The queue is left to the thread, which must commit it now.
@@ -84,7 +92,13 @@ struct State {
     /// Dropped when the thread has ended.
     waiting_for_end: Vec<oneshot::Sender<()>>,
     failure: Option<String>,
+    /// What has become of the store's files, if they are not those that are open.
+    lost: Option<String>,
+    /// A task that must be synced to disk is queued.
+    needs_sync: bool,
     dropped: u64,
+    log: LogSpace,
+    clock_ahead: Option<i64>,
 }
 
 #[expect(clippy::disallowed_methods, reason = "how fast writes arrive is this module's concern")]
@@ -98,14 +112,6 @@ struct Queued {
     is_first: bool,
     /// Others are likely to add their writes soon.
     others_may_join: bool,
-}
-
-/// The part of the queue that one commit takes.
-#[derive(Default)]
-struct Batch {
-    writes: Vec<Write>,
-    tasks: Vec<Box<dyn Task>>,
-    deferred: Vec<Prepared>,
 }
 
 /// The queue, and the writer, which only one thread at a time may use.
@@ -130,6 +136,7 @@ impl GroupCommit {
         writer: Writer,
         for_checkpoints: Connection,
         readers: Arc<Readers>,
+        files: &[PathBuf],
         callers_commit: bool,
     ) -> io::Result<Arc<GroupCommit>> {
         let commits = Arc::new(GroupCommit {
@@ -139,9 +146,10 @@ impl GroupCommit {
             callers_commit,
         });
         let checkpoints = Checkpoints::start(for_checkpoints, Arc::downgrade(&commits))?;
+        let watch = Watch::start(files, Arc::downgrade(&commits))?;
         let run = {
             let commits = Arc::clone(&commits);
-            move || commits.run_to_end(checkpoints, &readers)
+            move || commits.run_to_end(watch, checkpoints, &readers)
         };
         std::thread::Builder::new().name("store".into()).spawn(run)?;
         Ok(commits)
@@ -152,10 +160,11 @@ impl GroupCommit {
         &self,
         id: Option<Id>,
         charges: Vec<Charge>,
+        leases: Vec<Lease>,
         record: Prepared,
     ) -> Result<Reserved, StoreError> {
         let (reply, answer) = oneshot::channel();
-        let queued = self.push(Write { id, charges, record, reply })?;
+        let queued = self.push(Write { id, charges, leases, record, reply })?;
         if !(self.callers_commit && MAY_COMMIT.get()) {
             self.hand_over();
         } else if queued.is_first {
@@ -170,26 +179,30 @@ impl GroupCommit {
         answer.await.map_err(|_| StoreError::Stopped)?
     }
 
-    /// Lets the other tasks of this thread add their writes, until none does.
+    /// Lets the other tasks of this thread add their writes, until none does twice in a
+    /// row: the first time they may only have relayed answers, which new calls follow.
     async fn wait_for_others(&self) {
-        let mut before = 1;
+        let (mut before, mut quiet) = (1, 0);
         for _ in 0..MOST_YIELDS {
             tokio::task::yield_now().await;
             let queued = self.lock().writes.len();
-            if queued <= before {
+            quiet = if queued > before { 0 } else { quiet + 1 };
+            if quiet == 2 {
                 return;
             }
             before = queued;
         }
     }
 
-    /// Runs `work` in the thread's next transaction; returns when that is committed.
+    /// Runs `work` in the thread's next transaction; returns when that is committed, and if
+    /// `is_synced` on disk, whatever the durability.
     pub(super) async fn run<T: Send + 'static>(
         &self,
         work: impl FnOnce(&mut Writer) -> Result<T, StoreError> + Send + 'static,
+        is_synced: bool,
     ) -> Result<T, StoreError> {
         let (reply, answer) = oneshot::channel();
-        self.push_task(Box::new(TaskFor { work, reply }))?;
+        self.push_task(build_task(work, reply), is_synced)?;
         answer.await.map_err(|_| StoreError::Stopped)?
     }
 
@@ -209,19 +222,26 @@ impl GroupCommit {
         self.rouse_idle(&mut state);
     }
 
+    /// Gives back the leases of a request with the next commit, which the store's thread makes
+    /// at once, because calls of other processes may need the places.
+    pub(super) fn give_back(&self, id: Id) {
+        self.lock().ended.push(id);
+        self.wake.notify_one();
+    }
+
     /// Makes the store's thread do a small write, which starts the write-ahead log over.
     pub(super) fn touch(&self) {
         let (reply, _) = oneshot::channel();
-        let work = |writer: &mut Writer| Ok(writer.touch()?);
+        let touch = build_task(|writer| Ok(writer.touch()?), reply);
         // If the store has ended, it is not needed.
-        let _ = self.push_task(Box::new(TaskFor { work, reply }));
+        let _ = self.push_task(touch, false);
     }
 
     pub(super) fn health(&self) -> Health {
         let state = self.lock();
-        let last_error = match &state.failure {
+        let last_error = match state.lost.as_ref().or(state.failure.as_ref()) {
             None if state.has_ended => Some(StoreError::Stopped.to_string()),
-            failure => failure.clone(),
+            failure => failure.cloned(),
         };
         Health {
             ok: last_error.is_none(),
@@ -229,6 +249,9 @@ impl GroupCommit {
             queued: state.writes.len() + state.tasks.len(),
             deferred: state.deferred.len(),
             dropped: state.dropped,
+            log: state.log,
+            clock_ahead: state.clock_ahead,
+            ..Health::well()
         }
     }
 
@@ -265,12 +288,13 @@ impl GroupCommit {
         Ok(Queued { is_first, others_may_join: is_busy || state.was_shared })
     }
 
-    fn push_task(&self, task: Box<dyn Task>) -> Result<(), StoreError> {
+    fn push_task(&self, task: Task, needs_sync: bool) -> Result<(), StoreError> {
         let mut state = self.lock_open()?;
         if state.tasks.len() >= MOST_WRITES {
             return Err(StoreError::Overloaded);
         }
         state.tasks.push(task);
+        state.needs_sync |= needs_sync;
         self.wake.notify_one();
         Ok(())
     }
@@ -323,6 +347,7 @@ impl GroupCommit {
         {
             let mut state = self.lock();
             mem::swap(&mut state.writes, &mut batch.writes);
+            mem::swap(&mut state.ended, &mut batch.ended);
             state.was_shared = batch.writes.len() > 1;
             // A single call does not wait for the outcomes of others: the store's thread
             // writes them.
@@ -332,45 +357,35 @@ impl GroupCommit {
             state.is_dirty = true;
             self.rouse_idle(&mut state);
         }
-        self.commit(writer, batch, Ok(()), Writer::commit);
+        self.commit(writer, batch, Ok(()));
         true
     }
 
     /// Executes a batch in the current transaction, unless that failed to begin, and
     /// finishes the transaction.
-    fn commit(
-        &self,
-        writer: &mut Writer,
-        batch: Batch,
-        begun: Result<(), StoreError>,
-        finish: impl FnOnce(&mut Writer) -> Result<(), StoreError>,
-    ) {
-        let Batch { writes, tasks, mut deferred } = batch;
+    fn commit(&self, writer: &mut Writer, batch: Batch, begun: Result<(), StoreError>) {
+        let Batch { writes, tasks, mut deferred, mut ended, .. } = batch;
         let mut replies = Vec::with_capacity(writes.len());
         let mut answers = Vec::with_capacity(tasks.len());
-        let mut fate = begun;
+        let mut fate = begun.and_then(|()| writer.give_back(&ended));
         for write in writes {
             // If the caller was cancelled, its call will never be sent.
             if fate.is_ok() && !write.reply.is_closed() {
                 let (reply, found) = writer.write(write);
-                fate = found.as_ref().map(|_| ()).map_err(StoreError::clone);
+                fate = fate_of(&found);
                 replies.push((reply, found));
             } else if let Err(error) = &fate {
                 replies.push((write.reply, Err(error.clone())));
             }
         }
         for task in tasks {
-            if fate.is_err() {
-                answers.push(task.refuse());
-                continue;
-            }
-            let (answer, went) = task.run(writer);
-            answers.push(answer);
-            fate = went;
+            let ran = task(fate.map(|()| &mut *writer));
+            fate = ran.result;
+            answers.push(ran.answer);
         }
         fate = fate.and_then(|()| {
             deferred.iter_mut().try_for_each(|record| writer.append_deferred(record))?;
-            finish(writer)
+            writer.commit()
         });
         if fate.is_err() {
             writer.roll_back();
@@ -378,8 +393,10 @@ impl GroupCommit {
             // Put back in front of the records that were added since.
             deferred.append(&mut state.deferred);
             state.deferred = deferred;
+            ended.append(&mut state.ended);
+            state.ended = ended;
         }
-        self.note(&fate);
+        self.note(&fate, writer);
         for (reply, found) in replies {
             drop(reply.send(fate.clone().and(found)));
         }
@@ -388,15 +405,21 @@ impl GroupCommit {
         }
     }
 
-    fn note(&self, fate: &Result<(), StoreError>) {
+    fn note(&self, fate: &Result<(), StoreError>, writer: &Writer) {
         let failure = fate.as_ref().err().map(ToString::to_string);
         let mut state = self.lock();
+        let log = writer.space();
+        state.clock_ahead = writer.distrust();
+        let was_full = mem::replace(&mut state.log, log).is_full();
         let before = mem::replace(&mut state.failure, failure.clone());
         drop(state);
         match (before, failure) {
             (None, Some(error)) => tracing::error!(%error, "the store fails: calls are refused"),
             (Some(_), None) => tracing::info!("the store has recovered"),
             _ => {}
+        }
+        if log.is_full() && !was_full {
+            tracing::error!("calls are refused: {}", StoreError::LogFull);
         }
     }
 
@@ -413,10 +436,14 @@ impl GroupCommit {
         drop(unanswered);
     }
 
-    /// The state, unless the store is closed.
+    /// The state, unless the store is closed or its files are gone.
     fn lock_open(&self) -> Result<MutexGuard<'_, State>, StoreError> {
         let state = self.lock();
-        if state.is_closed || state.has_ended { Err(StoreError::Stopped) } else { Ok(state) }
+        match &state.lost {
+            _ if state.is_closed || state.has_ended => Err(StoreError::Stopped),
+            Some(lost) => Err(StoreError::Failed(lost.clone())),
+            None => Ok(state),
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

@@ -12,16 +12,19 @@ use std::{
 use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension as _, params};
 
 use super::{
-    read,
+    Keys, read,
     schema::{LAYOUT, PARTS},
+    sums,
 };
-use crate::{Durability, key::Key};
+use crate::{
+    Durability, OpenError, StoreConfig,
+    chain::ChainEnd,
+    head::{Extent, Head, HeadFile, Incarnation},
+    key::Key,
+};
 
 /// Marks a file as ours: "Slui" in ASCII.
 const APPLICATION: i32 = 0x536c_7569;
-/// Records checked against their chain when the store opens; the rest are checked on
-/// demand.
-const CHECKED_AT_START: i64 = 1_000;
 /// How long to wait for another process's write lock. A caller may also wait for the
 /// transaction before its own, so for up to twice as long.
 pub(super) const BUSY_TIMEOUT: Duration = Duration::from_secs(2);
@@ -32,53 +35,57 @@ const PAUSE: Duration = Duration::from_millis(20);
 /// A text that is sealed when a database is created, to recognise its key later.
 const KEY_CHECK: &str = "the key of this database";
 
-/// Why a database cannot be used.
-#[derive(Debug, thiserror::Error)]
-pub enum OpenError {
-    #[error("`{path}` cannot be opened: {source}")]
-    File { path: String, source: io::Error },
-    #[error("`{path}` can be read by others (mode {mode:o})\nhint: chmod 600 {path}")]
-    Mode { path: String, mode: u32 },
-    #[error("`{path}` is a database of another program")]
-    Foreign { path: String },
-    #[error(
-        "`{path}` was written by a newer version of this program\nhint: use that version, or another data directory"
-    )]
-    Newer { path: String },
-    #[error(
-        "`{path}` is damaged: {what}\nhint: restore it from a backup, or move it away to start anew"
-    )]
-    Damaged { path: String, what: String },
-    #[error("`{path}` was created with another key\nhint: put back the key that belongs to it")]
-    Key { path: String },
-    #[error("`{path}` cannot be written\nhint: see who owns it, and whether its disk is read-only")]
-    ReadOnly { path: String },
-    #[error("`{path}` is kept locked by another program\nhint: end that program, or try again")]
-    Locked { path: String },
-    #[error("the disk of `{path}` is full")]
-    Full { path: String },
-    #[error("the system gives no randomness")]
-    Randomness,
-    #[error("the store's thread cannot be started: {0}")]
-    Thread(#[from] io::Error),
-}
-
-/// Opens `path` for writing, creating the file if necessary.
+/// Opens `path` for writing, creating the file if necessary. What is in it is not checked
+/// yet.
 pub(super) fn open(
     path: &Path,
-    durability: Durability,
-    key: &Key,
+    config: &StoreConfig,
+    keys: &Keys,
 ) -> Result<Connection, OpenError> {
+    let noted = read_noted(&config.directory, keys)?;
+    let is_lost = noted > 0 && !config.accept_loss;
+    if is_lost && !path.exists() {
+        return Err(OpenError::Lost { path: display(path), what: describe_empty(noted) });
+    }
     make_private(path)?;
     let failed = |error| open_error(path, &error);
     let connection = connect(path).map_err(failed)?;
-    prepare(&connection, path, key)?;
-    configure(&connection, durability).map_err(failed)?;
-    let verified = read::verify_last(&connection, CHECKED_AT_START).map_err(failed)?;
-    match verified.faults.first() {
-        Some(fault) => Err(OpenError::Damaged { path: display(path), what: fault.to_string() }),
-        None => Ok(connection),
+    check_writable(&connection, path)?;
+    if is_new(&connection).map_err(failed)? {
+        if is_lost {
+            return Err(OpenError::Lost { path: display(path), what: describe_empty(noted) });
+        }
+        create(&connection, &config.directory, keys, noted > 0)?.map_err(failed)?;
     }
+    recognise(&connection, path)?;
+    check_key(&connection, path, &keys.seal)?;
+    configure(&connection, config.durability).map_err(failed)?;
+    Ok(connection)
+}
+
+fn check_writable(connection: &Connection, path: &Path) -> Result<(), OpenError> {
+    match connection.is_readonly("main") {
+        Ok(false) => Ok(()),
+        Ok(true) => Err(OpenError::ReadOnly { path: display(path) }),
+        Err(error) => Err(open_error(path, &error)),
+    }
+}
+
+/// How many records the head of a data directory vouches for; 0 if there is no head, or none
+/// that can be read.
+fn read_noted(directory: &Path, keys: &Keys) -> Result<i64, OpenError> {
+    let failed = |source| head_error(directory, source);
+    let file = HeadFile::open(directory, &keys.master, false).map_err(failed)?;
+    let head = file.map(|file| file.read()).transpose().map_err(failed)?.flatten();
+    Ok(head.map_or(0, |head| head.before.end.seq))
+}
+
+fn describe_empty(noted: i64) -> String {
+    format!("it is missing or empty, and had reached record {noted}")
+}
+
+pub(super) fn head_error(directory: &Path, source: io::Error) -> OpenError {
+    OpenError::File { path: display(&HeadFile::path(directory)), source }
 }
 
 /// Opens a second connection, for checkpoints.
@@ -96,7 +103,7 @@ fn connect(path: &Path) -> rusqlite::Result<Connection> {
 }
 
 /// Converts an error of SQLite into one about opening the database.
-fn open_error(path: &Path, error: &rusqlite::Error) -> OpenError {
+pub(super) fn open_error(path: &Path, error: &rusqlite::Error) -> OpenError {
     let path = display(path);
     match error.sqlite_error_code() {
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => OpenError::Locked { path },
@@ -138,11 +145,7 @@ pub(super) fn check(path: &Path) -> Result<(), OpenError> {
 
 fn configure(connection: &Connection, durability: Durability) -> rusqlite::Result<()> {
     use_wal(connection)?;
-    let synchronous = match durability {
-        Durability::Process => "NORMAL",
-        Durability::Power => "FULL",
-    };
-    connection.pragma_update(None, "synchronous", synchronous)?;
+    sync_as(connection, durability)?;
     // Checkpoints sync, so they run on a thread of their own.
     connection.pragma_update(None, "wal_autocheckpoint", 0)?;
     // Only the end of the log and some counters are read repeatedly.
@@ -151,18 +154,13 @@ fn configure(connection: &Connection, durability: Durability) -> rusqlite::Resul
     connection.pragma_update(None, "trusted_schema", false)
 }
 
-/// Creates the tables of a new database, or checks that an old one is ours.
-fn prepare(connection: &Connection, path: &Path, key: &Key) -> Result<(), OpenError> {
-    let failed = |error| open_error(path, &error);
-    if connection.is_readonly("main").map_err(failed)? {
-        return Err(OpenError::ReadOnly { path: display(path) });
-    }
-    if is_new(connection).map_err(failed)? {
-        let check = key.seal(KEY_CHECK, KEY_CHECK).ok_or(OpenError::Randomness)?;
-        create(connection, &check).map_err(failed)?;
-    }
-    recognise(connection, path)?;
-    check_key(connection, path, key)
+/// Sets what a commit survives.
+pub(super) fn sync_as(connection: &Connection, durability: Durability) -> rusqlite::Result<()> {
+    let synchronous = match durability {
+        Durability::Process => "NORMAL",
+        Durability::Power => "FULL",
+    };
+    connection.pragma_update(None, "synchronous", synchronous)
 }
 
 /// Checks that a database is ours, and not from a newer version.
@@ -205,21 +203,46 @@ fn is_new(connection: &Connection) -> rusqlite::Result<bool> {
     Ok(tables == 0 && number("application_id")? == 0 && number("user_version")? == 0)
 }
 
-fn create(connection: &Connection, key_check: &[u8]) -> rusqlite::Result<()> {
-    // Switching later, while another process does the same, could fail with a lock.
-    use_wal(connection)?;
-    connection.execute_batch("BEGIN IMMEDIATE")?;
-    // Another process may have been faster.
-    let created = is_new(connection).and_then(|is_new| {
+/// Creates the tables, and the head unless an old one is still to be compared. The inner
+/// error is that of the database.
+fn create(
+    connection: &Connection,
+    directory: &Path,
+    keys: &Keys,
+    has_old_head: bool,
+) -> Result<rusqlite::Result<()>, OpenError> {
+    let check = keys.seal.seal(KEY_CHECK, KEY_CHECK).ok_or(OpenError::Randomness)?;
+    let mut incarnation = Incarnation::default();
+    getrandom::fill(&mut incarnation).map_err(|_| OpenError::Randomness)?;
+    let begin = || {
+        // Switching later, while another process does the same, could fail with a lock.
+        use_wal(connection)?;
+        connection.execute_batch("BEGIN IMMEDIATE")?;
+        // Another process may have been faster.
+        let is_new = is_new(connection)?;
         if is_new {
             connection.execute_batch(&PARTS.concat())?;
-            connection.execute("INSERT INTO meta (name, value) VALUES ('key', ?1)", [key_check])?;
+            let sql = "INSERT INTO meta (name, value) VALUES ('key', ?1), ('incarnation', ?2)";
+            connection.execute(sql, params![check, incarnation])?;
             connection.pragma_update(None, "application_id", APPLICATION)?;
             connection.pragma_update(None, "user_version", LAYOUT)?;
         }
-        connection.execute_batch("COMMIT")
-    });
-    if created.is_err() {
+        let extent = Extent {
+            end: ChainEnd::NONE,
+            sums: sums::compute(connection, &keys.sums, &sums::ALL)?,
+        };
+        Ok((is_new, extent))
+    };
+    let finish = |(is_new, extent): (bool, Extent)| {
+        if is_new && !has_old_head {
+            let head = Head::of_new(incarnation, extent);
+            HeadFile::create(directory, &keys.master, &head)
+                .map_err(|source| head_error(directory, source))?;
+        }
+        Ok(connection.execute_batch("COMMIT"))
+    };
+    let created = begin().map_or_else(|error| Ok(Err(error)), finish);
+    if !connection.is_autocommit() {
         let _ = connection.execute_batch("ROLLBACK");
     }
     created
@@ -236,7 +259,7 @@ fn check_key(connection: &Connection, path: &Path, key: &Key) -> Result<(), Open
     }
 }
 
-fn display(path: &Path) -> String {
+pub(super) fn display(path: &Path) -> String {
     path.display().to_string()
 }
 
@@ -246,14 +269,13 @@ mod tests {
 
     use rusqlite::{Connection, OpenFlags};
 
-    use super::{Durability, OpenError, configure, prepare};
-    use crate::key::Key;
+    use super::{Durability, OpenError, check_writable, configure};
 
     #[test]
     fn a_database_that_cannot_be_written_is_refused() {
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY;
         let connection = Connection::open_with_flags(":memory:", flags).unwrap();
-        let refused = prepare(&connection, Path::new("x.db"), &Key::from_bytes([0; 32]));
+        let refused = check_writable(&connection, Path::new("x.db"));
         assert!(matches!(refused, Err(OpenError::ReadOnly { .. })), "{refused:?}");
     }
 

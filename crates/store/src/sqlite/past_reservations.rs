@@ -2,7 +2,7 @@
 //! before it started, by another process, or too long ago. The charges are in the row of
 //! the decision.
 //!
-//! Requests are not indexed, so this scans one day of the log, starting at the request.
+//! This searches one day of the log, from the request's timestamp.
 //! The path of a call avoids the scan: see [`Mark`](crate::id::Mark).
 
 use rusqlite::Connection;
@@ -20,29 +20,19 @@ use crate::{
 /// the window, and the amount.
 type Columns<T> = (T, T, T, T, i64, String);
 
-/// A reservation found in the log.
-#[derive(Debug)]
-pub(super) struct Logged {
-    pub(super) charges: Vec<Charged>,
-    /// Whether the request has a record after its decision: its outcome, or the release
-    /// of its charges.
-    pub(super) is_settled: bool,
-}
-
-/// The reservation of a request, if one was made.
-pub(super) fn find(connection: &Connection, id: Id) -> Result<Option<Logged>, StoreError> {
-    let filter = Filter { request: Some(id), ..Filter::default() };
+/// The charges of a request's last reservation, if it is open: the request has no later
+/// record, which would be its outcome or the release of its charges.
+pub(super) fn find_open(
+    connection: &Connection,
+    id: Id,
+) -> Result<Option<Vec<Charged>>, StoreError> {
+    let filter = Filter { requests: vec![id], ..Filter::default() };
     let entries = read::search(connection, &filter, usize::MAX)?;
+    let Some(last) = entries.last() else { return Ok(None) };
     let sql = "SELECT charges FROM records WHERE seq = ?1";
     let mut statement = connection.prepare_cached(sql)?;
-    for (index, entry) in entries.iter().enumerate() {
-        let charges: Option<String> = statement.query_row([entry.cursor.0], |row| row.get(0))?;
-        if let Some(charges) = charges {
-            let is_settled = index + 1 < entries.len();
-            return Ok(Some(Logged { charges: decode(&charges)?, is_settled }));
-        }
-    }
-    Ok(None)
+    let charges: Option<String> = statement.query_row([last.cursor.0], |row| row.get(0))?;
+    charges.map(|charges| decode(&charges)).transpose()
 }
 
 /// The charges of a reservation, as the text for the row of its decision.

@@ -20,7 +20,7 @@ impl Sqlite {
         policy: AttachedPolicy,
         edit: Edit,
     ) -> Result<(), StoreError> {
-        self.run(move |writer| {
+        self.run_synced(move |writer| {
             let now = writer.clock().now();
             write_policy(writer.connection(), &policy, now)?;
             let version = AttachedPolicy::version_of(&policy.text);
@@ -37,7 +37,7 @@ impl Sqlite {
         edit: Edit,
     ) -> Result<bool, StoreError> {
         let (server, name) = (server.clone(), name.clone());
-        self.run(move |writer| {
+        self.run_synced(move |writer| {
             let Some(version) = detach(writer.connection(), &server, &name)? else {
                 return Ok(false);
             };
@@ -89,9 +89,9 @@ fn detach(connection: &Connection, server: &Name, name: &Name) -> rusqlite::Resu
     Ok(version)
 }
 
-/// Deactivates all policies of a server.
-pub(super) fn detach_all(connection: &Connection, server: &Name) -> rusqlite::Result<()> {
-    connection.execute("DELETE FROM policies WHERE server = ?1", [server.as_str()]).map(|_| ())
+/// Deactivates all policies of a server; returns how many.
+pub(super) fn detach_all(connection: &Connection, server: &Name) -> rusqlite::Result<usize> {
+    connection.execute("DELETE FROM policies WHERE server = ?1", [server.as_str()])
 }
 
 fn write_policy(
@@ -135,6 +135,7 @@ fn read_version(row: &Row<'_>) -> rusqlite::Result<PolicyVersion> {
         format: parse_format(&format)?,
         text: row.get(4)?,
         source: Source::Stored,
+        base_files: Vec::new(),
     };
     Ok(PolicyVersion { policy, at: Timestamp::from_millis(row.get(5)?) })
 }
@@ -151,7 +152,7 @@ fn parse_format(text: &str) -> rusqlite::Result<Format> {
         "json" => Ok(Format::Json),
         "yaml" => Ok(Format::Yaml),
         other => {
-            let error = format!("`{other}` is no format of policies").into();
+            let error = format!("`{other}` is not a known policy format").into();
             Err(rusqlite::Error::FromSqlConversionFailure(3, Type::Text, error))
         }
     }

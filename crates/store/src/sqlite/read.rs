@@ -2,27 +2,33 @@
 //! by one read at a time on a blocking thread.
 
 use std::{
+    fmt::Write as _,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
 use rusqlite::{Connection, InterruptHandle, OpenFlags, Row, types::Value};
+use sluice_policy::Timestamp;
 use tokio::sync::Semaphore;
 
 use super::{
-    blocks,
+    Keys, blocks, compare, exported_heads,
     records::{self, SELECT},
+    requests, schema, sums,
 };
 use crate::{
     StoreError,
-    chain::{Fault, Verified, Verifier},
+    chain::{ChainKey, Fault, Verified, Verifier},
     log::{Entry, Filter},
 };
 
 /// Concurrent reads; more wait.
 const MOST_READERS: usize = 4;
 const BUSY_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// No limit, to SQLite.
+const ALL: i64 = -1;
 
 /// The pool of read connections.
 #[derive(Debug)]
@@ -161,6 +167,7 @@ impl<'f> Search<'f> {
             ("server = ?", text(&filter.server)),
             ("tool = ?", text(&filter.tool)),
             ("principal = ?", text(&filter.principal)),
+            ("rule = ?", text(&filter.rule)),
             ("? IN (grant_id, grant_label)", text(&filter.grant)),
         ];
         let mut conditions = Vec::new();
@@ -200,7 +207,10 @@ impl<'f> Search<'f> {
         sql.push_str(" ORDER BY block");
         let mut statement = connection.prepare(&sql)?;
         let rows = statement.query_map(rusqlite::params_from_iter(values), |row| row.get(0))?;
-        let summarised = rows.collect::<rusqlite::Result<Vec<i64>>>()?;
+        let mut summarised = rows.collect::<rusqlite::Result<Vec<i64>>>()?;
+        if !self.filter.requests.is_empty() {
+            summarised = requests::retain(connection, summarised, &self.filter.requests)?;
+        }
         Ok(self.join(&summarised, blocks::find_unsummarised(connection)?))
     }
 
@@ -240,9 +250,14 @@ impl<'f> Search<'f> {
                 values.push(Value::from(moment.as_millis()));
             }
         }
-        if let Some(request) = self.filter.request {
-            sql.push_str(" AND r.request = ?");
-            values.push(Value::from(request.to_string()));
+        if let Some(session) = &self.filter.session {
+            sql.push_str(" AND r.session = ?");
+            values.push(Value::from(session.clone()));
+        }
+        if !self.filter.requests.is_empty() {
+            let marks = vec!["?"; self.filter.requests.len()].join(", ");
+            let _ = write!(sql, " AND r.request IN ({marks})");
+            values.extend(self.filter.requests.iter().map(|id| Value::from(id.to_string())));
         }
         if let Some(facets) = &self.facets {
             sql.push_str(" AND r.facet IN ");
@@ -270,34 +285,68 @@ impl<'f> Search<'f> {
     }
 }
 
-/// Checks the whole log: its chains, its end, and the summaries that searches rely on.
-pub(super) fn verify(connection: &Connection) -> rusqlite::Result<Verified> {
+/// Checks the whole store: the log and its end, the rows of all other tables, the schema,
+/// and the summaries that searches rely on. Its head is signed, as of `now`, if nothing is wrong
+/// with it.
+pub(super) fn verify(
+    connection: &Connection,
+    keys: &Keys,
+    directory: &Path,
+    now: Timestamp,
+) -> Result<Verified, StoreError> {
+    let head = compare::begin_with_head(connection, directory, &keys.master)?;
     let mut summaries = blocks::SummaryCheck::new(connection)?;
-    let verifier = verify_after(connection, 0, |verifier, row| {
+    let verifier = Verifier::new(&keys.chain, compare::read_pruned(connection)?);
+    let mut verifier = verify_after(connection, verifier, 0, ALL, |verifier, row| {
         if summaries.is_uncovered(connection, row)? {
             verifier.report(Fault::Summary(row.get(0)?));
         }
         Ok(())
     })?;
-    Ok(verifier.finish())
+    if let Some(change) = schema::find_alteration(connection)? {
+        verifier.report(Fault::Schema(change));
+    }
+    let compared = match head {
+        Ok(head) => compare::compare(connection, &head, &keys.sums, &sums::ALL)?,
+        Err(disagreement) => Err(disagreement),
+    };
+    let head = match compared {
+        Ok(_) => Some(exported_heads::sign_end(connection, keys, now)?),
+        Err(disagreement) => {
+            verifier.report(Fault::Head(disagreement));
+            None
+        }
+    };
+    Ok(Verified { head, ..verifier.finish() })
 }
 
-/// Checks the newest records, and that none is missing after them.
-pub(super) fn verify_last(connection: &Connection, count: i64) -> rusqlite::Result<Verified> {
-    let newest = blocks::find_newest(connection)?;
-    Ok(verify_after(connection, newest - count, |_, _| Ok(()))?.finish_part())
-}
-
-fn verify_after(
+/// Checks the newest records.
+pub(super) fn verify_last(
     connection: &Connection,
+    key: &ChainKey,
+    count: i64,
+) -> rusqlite::Result<Verified> {
+    let (end, pruned) = (compare::read_end(connection)?, compare::read_pruned(connection)?);
+    let after = end.seq - count;
+    let is_whole = after <= pruned.seq;
+    let verifier =
+        if is_whole { Verifier::new(key, pruned) } else { Verifier::of_part(key, pruned) };
+    Ok(verify_after(connection, verifier, after, ALL, |_, _| Ok(()))?.finish_part())
+}
+
+/// Checks the records after one, at most so many.
+pub(super) fn verify_after<'k>(
+    connection: &Connection,
+    mut verifier: Verifier<'k>,
     after: i64,
-    mut also: impl FnMut(&mut Verifier, &Row<'_>) -> rusqlite::Result<()>,
-) -> rusqlite::Result<Verifier> {
-    let mut verifier = Verifier::new(records::noted_end(connection)?);
-    let mut statement = connection.prepare(&format!("{SELECT} WHERE r.seq > ?1 ORDER BY r.seq"))?;
-    let mut rows = statement.query([after])?;
+    most: i64,
+    mut also: impl FnMut(&mut Verifier<'k>, &Row<'_>) -> rusqlite::Result<()>,
+) -> rusqlite::Result<Verifier<'k>> {
+    let sql = format!("{SELECT} WHERE r.seq > ?1 ORDER BY r.seq LIMIT ?2");
+    let mut statement = connection.prepare(&sql)?;
+    let mut rows = statement.query([after, most])?;
     while let Some(row) = rows.next()? {
-        verifier.check(row.get(0)?, records::read_entry(row).ok().as_ref());
+        verifier.check(row.get(0)?, row.get(11).ok(), records::read_entry(row).ok());
         also(&mut verifier, row)?;
     }
     Ok(verifier)

@@ -11,8 +11,8 @@ use sluice_policy::Timestamp;
 
 use crate::{
     actor::Actor,
-    chain::{Anchor, Chain, Hash},
-    digest::{from_hex, hex, sha256},
+    chain::{Anchor, ChainEnd, ChainKey, Hash, push_link},
+    digest::sha256,
     id::{Id, IdText},
     log::{Cursor, Entry},
     record::{GrantRef, Kind, Outcome, PolicyRef, Record, UpstreamRef, push_keys},
@@ -39,6 +39,11 @@ impl Prepared {
         Prepared { record, length: text.len(), text, arg_keys }
     }
 
+    /// The length of its text in bytes.
+    pub(super) fn length(&self) -> usize {
+        self.length
+    }
+
     /// The columns of the dictionary row (facet) that it shares with other records.
     fn facet(&self) -> [Option<&str>; 12] {
         let Record { server, grant, principal, method, tool, outcome, rule, policy, .. } =
@@ -59,32 +64,33 @@ impl Prepared {
         ]
     }
 
-    /// Links the record to its chain and inserts its row, with the charges of its
-    /// reservation; returns its sequence number.
+    /// Links the record to the chain and inserts its row, with the charges of its
+    /// reservation; returns the new end of the chain.
     pub(super) fn insert(
         &mut self,
         connection: &Connection,
-        chain: &mut Chain,
-        chain_number: i64,
+        link: &Link<'_>,
         facet: i64,
         charges: Option<&str>,
-    ) -> rusqlite::Result<i64> {
-        let prev = *chain.last();
+    ) -> rusqlite::Result<ChainEnd> {
         // A failed transaction may have chained it before.
         self.text.truncate(self.length);
-        chain.link(&mut self.text);
+        push_link(&mut self.text, link.writer, &link.before.hash);
+        let hash = link.key.hash(&self.text, charges);
+        let end = ChainEnd { seq: link.before.seq + 1, hash };
         let record = &self.record;
         let upstream = record.upstream.as_ref();
         let actor = record.actor.as_ref();
         let request = record.request.map(Id::text);
         let mut statement = connection.prepare_cached(
-            "INSERT INTO records (at, facet, id, request, session, micros, upstream_status,
-                upstream_is_error, upstream_micros, arg_digest, chain, prev, hash, message, target,
+            "INSERT INTO records (seq, at, facet, id, request, session, micros, upstream_status,
+                upstream_is_error, upstream_micros, arg_digest, chain, hash, message, target,
                 approval, actor_id, actor_label, actor_address, arg_values, anchor, charges)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17,
                 ?18, ?19, ?20, ?21, ?22)",
         )?;
-        statement.insert(params![
+        statement.execute(params![
+            end.seq,
             record.at.as_millis(),
             facet,
             record.id.text().as_str(),
@@ -95,9 +101,8 @@ impl Prepared {
             upstream.and_then(|upstream| upstream.is_error),
             upstream.map(|upstream| whole(upstream.micros)),
             record.arg_digest,
-            chain_number,
-            prev,
-            chain.last(),
+            link.number,
+            end.hash,
             record.message,
             record.target,
             record.approval.as_deref(),
@@ -107,8 +112,18 @@ impl Prepared {
             record.arg_values,
             record.anchor.as_ref().map(Anchor::text),
             charges,
-        ])
+        ])?;
+        Ok(end)
     }
+}
+
+/// Where a record is appended.
+pub(super) struct Link<'l> {
+    pub(super) key: &'l ChainKey,
+    pub(super) writer: &'l str,
+    /// The number of the writer.
+    pub(super) number: i64,
+    pub(super) before: ChainEnd,
 }
 
 /// The names of a record's arguments, as the facet stores them.
@@ -190,30 +205,14 @@ fn find_or_insert(
     Ok(connection.last_insert_rowid())
 }
 
-/// Stores where the log ends, so that records missing at the end are detected too.
-pub(super) fn note_end(connection: &Connection, seq: i64, hash: &Hash) -> rusqlite::Result<()> {
-    let sql = "REPLACE INTO meta (name, value) VALUES ('end', ?1)";
-    connection.prepare_cached(sql)?.execute([format!("{seq} {}", hex(hash))]).map(|_| ())
-}
-
-/// The stored end of the log: a record's number and hash. If it is unreadable, it counts
-/// as a missing record.
-pub(super) fn noted_end(connection: &Connection) -> rusqlite::Result<Option<(i64, Hash)>> {
-    let sql = "SELECT value FROM meta WHERE name = 'end'";
-    let noted = connection.query_row(sql, [], |row| row.get::<_, String>(0)).optional()?;
-    Ok(noted.map(|noted| {
-        let parts = noted.split_once(' ');
-        let end = parts.and_then(|(seq, hash)| Some((seq.parse().ok()?, from_hex(hash)?)));
-        end.unwrap_or((i64::MAX, Hash::default()))
-    }))
-}
-
 /// The columns that [`read_entry`] reads, of `records r`, `facets f` and `chains c`.
 pub(super) const SELECT: &str = "SELECT r.seq, r.id, r.at, r.request, r.session, r.micros,
-    r.upstream_status, r.upstream_is_error, r.upstream_micros, r.arg_digest, r.prev, r.hash, r.message,
+    r.upstream_status, r.upstream_is_error, r.upstream_micros, r.arg_digest,
+    coalesce((SELECT p.hash FROM records p WHERE p.seq = r.seq - 1),
+        (SELECT m.value FROM meta m WHERE m.name = 'pruned_hash')), r.hash, r.message,
     r.target, r.approval, r.actor_id, r.actor_label, r.actor_address, r.arg_values, r.anchor, c.writer,
     f.kind, f.server, f.grant_id, f.grant_label, f.principal, f.method, f.tool, f.outcome, f.rule,
-    f.policy, f.policy_version, f.arg_keys, r.facet, r.chain
+    f.policy, f.policy_version, f.arg_keys, r.facet, r.chain, r.charges
     FROM records r LEFT JOIN facets f ON f.id = r.facet LEFT JOIN chains c ON c.id = r.chain";
 
 /// Reads the record in a row of [`SELECT`]; an error if it is not as it was written.
@@ -252,7 +251,8 @@ pub(super) fn read_entry(row: &Row<'_>) -> rusqlite::Result<Entry> {
         return Err(unreadable("this is not how it was written".into()));
     }
     let (prev, hash): (Hash, Hash) = (row.get(10)?, row.get(11)?);
-    Ok(Entry { cursor: Cursor(row.get(0)?), record, writer: row.get(20)?, prev, hash })
+    let (cursor, writer, charges) = (Cursor(row.get(0)?), row.get(20)?, text(35)?);
+    Ok(Entry { cursor, record, writer, charges, prev, hash })
 }
 
 /// Two columns that are either both set or both null.

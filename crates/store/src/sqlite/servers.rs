@@ -1,18 +1,22 @@
-//! Servers in the database. The values of their headers are sealed.
+//! Servers in the database. Their URLs and the values of their headers are sealed.
 
 use std::time::Duration;
 
+use data_encoding::BASE64;
 use rusqlite::{Connection, Row, params};
 
-use super::{Sqlite, parse_name, policies};
+use super::{Sqlite, approvals, grants, parse_name, policies};
 use crate::{
     StoreError,
     actor::Edit,
     key::Key,
     name::Name,
     registry::edit_record,
-    server::{Bridge, Secret, Server, Source, Transport},
+    server::{Bridge, HiddenText, Secret, Server, Source, Transport},
 };
+
+/// Precedes a sealed URL in a column of texts. No URL begins like this.
+const SEALED: &str = "sealed:";
 
 /// A header with its value sealed.
 type Sealed = (String, Vec<u8>);
@@ -22,8 +26,10 @@ impl Sqlite {
         let Transport::Http { url, headers } = &server.transport else {
             return Err(StoreError::NotStorable(server.name.to_string()));
         };
-        let (url, headers) = (url.clone(), seal_headers(&self.key, &server.name, headers)?);
-        self.run(move |writer| {
+        let key = self.seal_key()?;
+        let (url, headers) =
+            (seal_url(&key, &server.name, url)?, seal_headers(&key, &server.name, headers)?);
+        self.run_synced(move |writer| {
             write_server(writer.connection(), &server, &url, &headers)?;
             let now = writer.clock().now();
             writer.change_registry(edit_record(edit, now).about_server(&server.name))
@@ -33,23 +39,25 @@ impl Sqlite {
 
     pub(crate) async fn remove_server(&self, name: &Name, edit: Edit) -> Result<bool, StoreError> {
         let name = name.clone();
-        self.run(move |writer| {
+        self.run_synced(move |writer| {
             let connection = writer.connection();
-            connection.execute("DELETE FROM headers WHERE server = ?1", [name.as_str()])?;
-            policies::detach_all(connection, &name)?;
-            let sql = "DELETE FROM servers WHERE name = ?1";
-            if connection.execute(sql, [name.as_str()])? == 0 {
-                return Ok(false);
-            }
             let now = writer.clock().now();
-            writer.change_registry(edit_record(edit, now).about_server(&name))?;
-            Ok(true)
+            connection.execute("DELETE FROM headers WHERE server = ?1", [name.as_str()])?;
+            let policies = policies::detach_all(connection, &name)?;
+            let grants = grants::leave_server(connection, &name)?;
+            let calls = approvals::end_all(connection, &name, now)?;
+            let sql = "DELETE FROM servers WHERE name = ?1";
+            let servers = connection.execute(sql, [name.as_str()])?;
+            if servers + policies + grants + calls > 0 {
+                writer.change_registry(edit_record(edit, now).about_server(&name))?;
+            }
+            Ok(servers > 0)
         })
         .await
     }
 
     pub(crate) async fn servers(&self) -> Result<Vec<Server>, StoreError> {
-        let key = self.key.clone();
+        let key = self.seal_key()?;
         self.readers.read(move |connection| read_all(connection, &key)).await
     }
 }
@@ -61,7 +69,8 @@ pub(super) fn read_all(connection: &Connection, key: &Key) -> Result<Vec<Server>
     let rows = statement.query_map([], read_server)?;
     let mut servers = rows.collect::<rusqlite::Result<Vec<_>>>()?;
     for server in &mut servers {
-        if let Transport::Http { headers, .. } = &mut server.transport {
+        if let Transport::Http { url, headers } = &mut server.transport {
+            *url = open_url(key, &server.name, url)?;
             *headers = open_headers(key, connection, &server.name)?;
         }
     }
@@ -71,6 +80,25 @@ pub(super) fn read_all(connection: &Connection, key: &Key) -> Result<Vec<Server>
 /// The context that a header's value is bound to. Neither name can contain the separator.
 fn seal_context(server: &Name, header: &str) -> String {
     format!("{server}\0{header}")
+}
+
+/// The context of the URL, which no header can have.
+fn url_context(server: &Name) -> String {
+    seal_context(server, "\0url")
+}
+
+fn seal_url(key: &Key, server: &Name, url: &Secret) -> Result<String, StoreError> {
+    let sealed = key.seal(&url_context(server), url.expose());
+    let sealed = sealed.ok_or_else(StoreError::no_randomness)?;
+    Ok(format!("{SEALED}{}", BASE64.encode(&sealed)))
+}
+
+/// Earlier versions did not seal URLs; theirs are returned as they are.
+fn open_url(key: &Key, server: &Name, stored: &Secret) -> Result<Secret, StoreError> {
+    let Some(sealed) = stored.expose().strip_prefix(SEALED) else { return Ok(stored.clone()) };
+    let sealed = BASE64.decode(sealed.as_bytes()).ok();
+    let url = sealed.and_then(|sealed| key.open(&url_context(server), &sealed));
+    url.map(Secret::new).ok_or_else(|| StoreError::UnsealableUrl(server.to_string()))
 }
 
 fn seal_headers(
@@ -129,15 +157,17 @@ fn write_server(
     Ok(())
 }
 
-/// A server without its headers.
+/// A server without its headers, its URL as it is stored.
 fn read_server(row: &Row<'_>) -> rusqlite::Result<Server> {
     let policy: Option<String> = row.get(3)?;
     Ok(Server {
         name: parse_name(&row.get::<_, String>(0)?)?,
-        transport: Transport::Http { url: row.get(1)?, headers: Vec::new() },
+        transport: Transport::Http { url: Secret::new(row.get(1)?), headers: Vec::new() },
         timeout: Duration::from_millis(row.get::<_, i64>(2)?.unsigned_abs()),
         anonymous_policy: policy.as_deref().map(parse_name).transpose()?,
         bridge: Bridge::default(),
+        hidden_text: HiddenText::default(),
+        mask_secrets: true,
         source: Source::Stored,
     })
 }

@@ -6,7 +6,7 @@ use sluice_store::{
     Verdict, Vote,
 };
 
-use crate::fixture::{Fixture, later, record};
+use crate::fixture::{Fixture, later, record, retention};
 
 fn approval(digest: &str, approvers: u8, at: Timestamp) -> Approval {
     Approval {
@@ -156,10 +156,45 @@ pub(crate) async fn a_pruned_held_call_was_recorded_as_expired(fixture: Fixture)
     let store = &fixture.store;
     let id = hold(store, approval("a", 1, later(0))).await.id;
     fixture.advance(3_600);
-    store.prune(std::time::Duration::from_mins(1), u64::MAX).await.unwrap();
+    store.prune(retention(std::time::Duration::from_mins(1), u64::MAX)).await.unwrap();
     assert_eq!(store.approval(&id).await.unwrap(), None);
     let expired = fixture.entries().await.into_iter().map(|entry| entry.record);
     let expired: Vec<_> = expired.filter(|record| record.kind == Kind::Approval).collect();
     assert_eq!(expired.len(), 1);
     assert_eq!(expired[0].approval.as_deref(), Some(id.as_str()));
+}
+
+pub(crate) async fn held_calls_are_bounded_for_each_grant(fixture: Fixture) {
+    let store = &fixture.store;
+    let of = |grant: &str, number: i64| {
+        let digest = format!("{grant} {number}");
+        let grant = GrantRef { id: grant.into(), label: grant.into() };
+        Approval { digest, grant, ..approval("d", 1, later(0)) }
+    };
+    let hold = |approval: Approval| store.hold(approval, record(Outcome::Hold));
+    for number in 0..100 {
+        hold(of("bob", number)).await.unwrap();
+    }
+    let refused = hold(of("bob", 100)).await.unwrap_err();
+    assert_eq!(
+        refused.to_string(),
+        "this grant has 100 calls that wait for approval, and may not have more"
+    );
+    assert!(store.health().ok);
+    // The same call joins, and another grant's calls are held.
+    assert!(hold(of("bob", 7)).await.unwrap().joined);
+    hold(of("eve", 0)).await.unwrap();
+    // What is over takes no place, and not all of it is kept.
+    let first = store.pending_approvals().await.unwrap()[0].id.clone();
+    for round in 0..11 {
+        fixture.advance(3_600);
+        store.expire().await.unwrap();
+        for number in 0..100 {
+            let requested_at = later((round + 1) * 3_600);
+            let expires_at = later((round + 1) * 3_600 + 900);
+            hold(Approval { requested_at, expires_at, ..of("bob", number) }).await.unwrap();
+        }
+    }
+    assert_eq!(store.pending_approvals().await.unwrap().len(), 100);
+    assert_eq!(store.approval(&first).await.unwrap(), None);
 }

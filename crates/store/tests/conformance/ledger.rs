@@ -7,7 +7,7 @@ use sluice_store::{
     Charge, CounterKey, Kind, Outcome, Record, Reserved, Store, StoreError, new_id,
 };
 
-use crate::fixture::{Fixture, charge, is_made, later, readings, record, reservation};
+use crate::fixture::{Fixture, charge, is_made, later, readings, record, reservation, retention};
 
 pub(crate) async fn a_limit_of_n_admits_exactly_n(fixture: Fixture) {
     let store = &fixture.store;
@@ -168,9 +168,35 @@ pub(crate) async fn a_settled_reservation_cannot_be_released(mut fixture: Fixtur
     assert_eq!(readings(&fixture.store, vec![charge("eval", 1, 1)]).await, [1]);
 }
 
+/// Also if the process that released it, or recorded its outcome, has ended.
+pub(crate) async fn a_settled_reservation_is_charged_again(mut fixture: Fixture) {
+    let released = reservation(vec![charge("eval", 1, 10)]);
+    let finished = reservation(vec![charge("calls", 1, 10)]);
+    let both = || vec![charge("eval", 11, 10), charge("calls", 11, 10)];
+    let made = fixture.store.reserve(released.clone()).await.unwrap();
+    fixture.store.reserve(finished.clone()).await.unwrap();
+    assert!(fixture.store.release(released.id, record(Outcome::Error)).await.unwrap());
+    let outcome = Record::new(new_id(later(1)), later(1), Kind::Outcome);
+    fixture.store.append_deferred(Record { request: Some(finished.id), ..outcome });
+    fixture.store.flush().await.unwrap();
+    assert_eq!(readings(&fixture.store, both()).await, [0, 1]);
+    fixture.restart().await;
+    for _ in 0..2 {
+        assert_eq!(fixture.store.reserve(released.clone()).await.unwrap(), made);
+        assert_eq!(fixture.store.reserve(finished.clone()).await.unwrap(), made);
+        assert_eq!(readings(&fixture.store, both()).await, [1, 2]);
+    }
+    // The second reservation is open, so it is not made a third time.
+    fixture.restart().await;
+    assert_eq!(fixture.store.reserve(released.clone()).await.unwrap(), made);
+    assert_eq!(readings(&fixture.store, both()).await, [1, 2]);
+    assert!(fixture.store.release(released.id, record(Outcome::Error)).await.unwrap());
+    assert_eq!(readings(&fixture.store, both()).await, [0, 2]);
+}
+
 pub(crate) async fn the_store_decides_which_window_is_charged(fixture: Fixture) {
     let store = &fixture.store;
-    let windows = [Window::Minute, Window::Hour, Window::Day, Window::Seconds(7)];
+    let windows = [Window::Minute, Window::Hour, Window::Day, Window::Month, Window::Seconds(7)];
     let charges = || windows.map(|window| Charge { window, ..charge("eval", 1, 10) }).to_vec();
     for seconds in [0, 59, 1, 3_600] {
         fixture.advance(seconds);
@@ -197,7 +223,10 @@ pub(crate) async fn budgets_add_exact_amounts(fixture: Fixture) {
         assert!(is_made(store, vec![spend(text)]).await);
     }
     let refused = store.reserve(reservation(vec![spend("0.0000001")])).await.unwrap();
-    assert_eq!(refused, Reserved::Refused { readings: vec![amount("0.3")] });
+    assert_eq!(
+        refused,
+        Reserved::Refused { readings: vec![amount("0.3")], in_progress: Vec::new() }
+    );
 }
 
 pub(crate) async fn scopes_and_owners_have_counters_of_their_own(fixture: Fixture) {
@@ -250,7 +279,7 @@ pub(crate) async fn readings_match_a_model_through_random_operations(fixture: Fi
             }
             20 => {
                 fixture.advance(1);
-                store.prune(std::time::Duration::ZERO, u64::MAX).await.unwrap();
+                store.prune(retention(std::time::Duration::ZERO, u64::MAX)).await.unwrap();
             }
             _ => {
                 let made = reservation(vec![charge(&counter, amount, MAX)]);
@@ -273,7 +302,7 @@ pub(crate) async fn a_refused_reservation_records_nothing(fixture: Fixture) {
     assert!(fixture.entries().await.is_empty());
 }
 
-pub(crate) async fn what_cannot_be_recorded_is_not_charged(fixture: Fixture) {
+pub(crate) async fn a_reservation_that_cannot_be_recorded_charges_nothing(fixture: Fixture) {
     let store = &fixture.store;
     assert!(is_made(store, vec![charge("eval", 1, 10)]).await);
     let Some(broken) = fixture.break_writes() else { return };
@@ -297,4 +326,28 @@ pub(crate) async fn a_closed_store_refuses(fixture: Fixture) {
     assert_eq!(refused, Err(StoreError::Stopped));
     assert_eq!(store.append(record(Outcome::Deny)).await, Err(StoreError::Stopped));
     assert!(!store.health().ok);
+}
+
+pub(crate) async fn a_clock_that_jumps_gives_no_other_window(mut fixture: Fixture) {
+    let move_clock = fixture.jumping().await;
+    let one = || vec![charge("calls", 1, 2)];
+    assert!(is_made(&fixture.store, one()).await);
+    for (jump, ahead) in [(5 * 86_400, 5 * 86_400), (-7_200, 5 * 86_400 - 7_200)] {
+        move_clock(jump, 1);
+        assert_eq!(readings(&fixture.store, vec![charge("calls", 2, 2)]).await, [1]);
+        assert_eq!(fixture.store.health().clock_ahead, Some(ahead * 1000));
+    }
+    // Time goes on as it passes.
+    move_clock(0, 60);
+    assert!(is_made(&fixture.store, one()).await);
+    // The clock is set right, and nothing is spent again.
+    move_clock(7_200 - 5 * 86_400, 1);
+    assert_eq!(readings(&fixture.store, vec![charge("calls", 2, 2)]).await, [1]);
+    assert_eq!(fixture.store.health().clock_ahead, None);
+    move_clock(-30, 1);
+    assert_eq!(readings(&fixture.store, vec![charge("calls", 2, 2)]).await, [1]);
+    let told = fixture.entries().await;
+    let told = told.iter().filter_map(|entry| entry.record.message.as_deref());
+    let told: Vec<_> = told.filter(|text| text.starts_with("the system clock")).collect();
+    assert_eq!(told.len(), 3, "{told:?}");
 }

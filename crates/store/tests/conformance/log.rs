@@ -55,11 +55,13 @@ pub(crate) async fn the_chain_covers_the_exported_text(fixture: Fixture) {
     }
     let texts: Vec<_> = fixture.entries().await.iter().map(Entry::text).collect();
     let mut prev = "0".repeat(64);
+    let key = fixture.key().derive("sluicegate log chain");
+    let key = ring::hmac::Key::new(ring::hmac::HMAC_SHA256, key.as_bytes());
     for text in texts {
         let exported: serde_json::Value = serde_json::from_str(&text).unwrap();
         assert_eq!(exported["prev"], *prev);
         let (hashed, rest) = text.split_once(r#","hash":""#).unwrap();
-        let digest = ring::digest::digest(&ring::digest::SHA256, hashed.as_bytes());
+        let digest = ring::hmac::sign(&key, hashed.as_bytes());
         let digits: Vec<_> = digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
         prev = digits.concat();
         assert_eq!(rest, format!("{prev}\"}}"));
@@ -79,6 +81,8 @@ fn numbered(number: i64) -> Record {
         tool: Some(if number % 1_000 == 1 { "rare" } else { "common" }.into()),
         outcome: Some(if number % 4 == 0 { Outcome::Deny } else { Outcome::Allow }),
         message: Some(number.to_string()),
+        rule: (number % 500 == 3).then(|| "(hidden)".into()),
+        session: (number % 700 == 9).then(|| "s-9".into()),
         ..record
     }
 }
@@ -124,6 +128,8 @@ pub(crate) async fn each_filter_finds_exactly_its_records(fixture: Fixture) {
     check(&fixture, Filter { principal: text("alice"), ..any() }, |n| n % 6 == 0).await;
     check(&fixture, Filter { outcome: Some(Outcome::Deny), ..any() }, |n| n % 4 == 0).await;
     check(&fixture, Filter { kind: Some(Kind::Outcome), ..any() }, |n| n % 10 == 0).await;
+    check(&fixture, Filter { rule: text("(hidden)"), ..any() }, |n| n % 500 == 3).await;
+    check(&fixture, Filter { session: text("s-9"), ..any() }, |n| n % 700 == 9).await;
     check(&fixture, Filter { tool: text("none"), ..any() }, |_| false).await;
     check(&fixture, Filter { tool: text("%"), ..any() }, |_| false).await;
     let both = Filter { tool: text("rare"), server: text("server2"), ..any() };
@@ -180,8 +186,13 @@ pub(crate) async fn a_request_finds_its_decision_and_its_outcome(fixture: Fixtur
     fixture.store.append(decision.clone()).await.unwrap();
     let outcome = Record { request: decision.request, ..numbered(3_010) };
     fixture.store.append(outcome).await.unwrap();
-    let filter = Filter { request: decision.request, ..Filter::default() };
+    let requests: Vec<_> = decision.request.into_iter().collect();
+    let filter = Filter { requests: requests.clone(), ..Filter::default() };
     assert_eq!(numbers(&fixture, &filter, 10).await, [3_000, 3_010]);
+    let earlier = fixture.entries().await[6].record.clone();
+    let requests = requests.into_iter().chain(earlier.request).collect();
+    let filter = Filter { requests, newest_first: true, ..Filter::default() };
+    assert_eq!(numbers(&fixture, &filter, 10).await, [3_010, 3_000, 7]);
 }
 
 pub(crate) async fn deferred_records_are_written_soon(fixture: Fixture) {
@@ -202,7 +213,21 @@ pub(crate) async fn a_cursor_survives_its_text(fixture: Fixture) {
     let cursor = fixture.entries().await[0].cursor;
     assert_eq!(cursor.to_string().parse(), Ok(cursor));
     assert!(Cursor::START < cursor);
-    for wrong in ["", "x", "-1", "1.5", "99999999999999999999"] {
+    for wrong in [
+        "",
+        "x",
+        "-1",
+        "0",
+        "1",
+        "1.5",
+        "99999999999999999999",
+        "log-",
+        "log--1",
+        "log-+1",
+        "log-01",
+        "log-A",
+        "log-ffffffffffffffff",
+    ] {
         assert!(wrong.parse::<Cursor>().is_err(), "{wrong}");
     }
 }

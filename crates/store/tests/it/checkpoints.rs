@@ -1,5 +1,4 @@
-//! The write-ahead log: brought into the database behind the writer, unseen by
-//! those who call.
+//! Checkpoints of the write-ahead log run beside the writer and delay no caller.
 
 use std::{fs::File, io::Read as _, path::Path};
 
@@ -15,8 +14,8 @@ fn large() -> Record {
     record
 }
 
-/// How the write-ahead log begins, which changes when it starts over. Whoever
-/// asks SQLite instead keeps it from doing so for a moment.
+/// The header of the write-ahead log, which changes when the log starts over. Asking SQLite
+/// instead would prevent that for a moment.
 fn beginning(path: &Path) -> [u8; 32] {
     let mut bytes = [0; 32];
     let mut file = File::open(path.with_extension("db-wal")).unwrap();
@@ -44,7 +43,7 @@ async fn a_store_left_alone_starts_its_write_ahead_log_over() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_other_processes_charge_is_seen_across_a_checkpoint() {
+async fn charges_of_other_processes_are_seen_across_a_checkpoint() {
     let folder = Folder::new();
     let stores = [folder.store(), open(folder.path())];
     let charged = async |store: usize, amount| {

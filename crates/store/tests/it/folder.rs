@@ -4,12 +4,13 @@ use std::{
     fs,
     path::{Path, PathBuf},
     sync::atomic::{AtomicUsize, Ordering},
+    time::Duration,
 };
 
 use sluice_policy::{Amount, Scope, Timestamp, Window};
 use sluice_store::{
     Charge, Clock, CounterKey, Durability, Entry, Filter, Key, Kind, Outcome, Record, Reservation,
-    Reserved, Store, StoreConfig, StoreError, new_id,
+    Reserved, Retention, Store, StoreConfig, StoreError, new_id,
 };
 
 /// A folder that goes away with the test.
@@ -46,6 +47,21 @@ impl Folder {
         &self.0
     }
 
+    /// A copy of the database and its head; nothing may have it open.
+    pub(crate) fn copy(&self) -> Folder {
+        let copy = Folder::new();
+        fs::create_dir(copy.0.join("keys")).unwrap();
+        for file in ["sluice.db", "keys/head"] {
+            fs::copy(self.0.join(file), copy.0.join(file)).unwrap();
+        }
+        copy
+    }
+
+    /// The store as an auditor opens it.
+    pub(crate) fn reader(&self) -> Store {
+        Store::open_read_only(&self.0, Some(&key())).unwrap()
+    }
+
     pub(crate) fn store(&self) -> Store {
         open(&self.0)
     }
@@ -63,10 +79,12 @@ pub(crate) fn open(directory: &Path) -> Store {
 
 pub(crate) fn config(directory: &Path) -> StoreConfig {
     StoreConfig {
+        retention: None,
         directory: directory.to_owned(),
         durability: Durability::Process,
         key: key(),
         clock: Clock::System,
+        accept_loss: false,
     }
 }
 
@@ -95,13 +113,15 @@ pub(crate) fn record(outcome: Outcome) -> Record {
 /// Makes a reservation of one's own.
 pub(crate) async fn reserve(store: &Store, charge: Charge) -> Result<Reserved, StoreError> {
     let record = record(Outcome::Allow);
-    store.reserve(Reservation { id: record.id, charges: vec![charge], record }).await
+    store
+        .reserve(Reservation { id: record.id, charges: vec![charge], leases: Vec::new(), record })
+        .await
 }
 
 /// What a counter reads, told by a charge that never fits.
 pub(crate) async fn reading(store: &Store, counter: &str) -> Amount {
     match reserve(store, charge(counter, 1, 0)).await.unwrap() {
-        Reserved::Refused { readings } => readings[0],
+        Reserved::Refused { readings, .. } => readings[0],
         Reserved::Made { .. } => panic!("more than the most was admitted"),
     }
 }
@@ -116,4 +136,9 @@ pub(crate) async fn wait_until(mut holds: impl FnMut() -> bool) {
     while !holds() {
         tokio::task::yield_now().await;
     }
+}
+
+/// Records are kept for this long, as far as the size allows.
+pub(crate) fn retention(keep: Duration, max_size: u64) -> Retention {
+    Retention { keep, keep_at_least: Duration::ZERO, max_size }
 }

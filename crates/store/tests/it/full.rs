@@ -10,7 +10,7 @@ const FOLDER: &str = "SLUICE_STORE_FULL";
 /// In blocks of 512 bytes.
 const SIZE: u32 = 2_000;
 
-/// Not a test of its own: the process that [`it_refuses_and_is_not_damaged`] limits.
+/// Not a test of its own: the process that [`a_full_disk_is_reported_and_damages_nothing`] limits.
 #[tokio::test]
 #[expect(clippy::disallowed_methods, reason = "how the parent tells the child what to do")]
 async fn child() {
@@ -35,7 +35,7 @@ async fn child() {
 }
 
 #[tokio::test]
-async fn it_refuses_and_is_not_damaged() {
+async fn a_full_disk_is_reported_and_damages_nothing() {
     let folder = Folder::new();
     let limited =
         format!("trap '' XFSZ; ulimit -f {SIZE}; exec \"$0\" full::child --exact --nocapture");

@@ -83,8 +83,8 @@ async fn reads_and_health_go_on_while_another_process_has_the_write_lock() {
     assert_eq!(store.verify().await.unwrap().faults, []);
 }
 
-/// While another process writes, whoever calls waits, and the thread it runs on
-/// does not: here it is what lets the other one go on.
+/// While another process writes, callers wait without blocking their thread: in this test,
+/// that thread lets the other process continue.
 #[tokio::test]
 async fn waiting_for_another_process_holds_no_thread_up() {
     sluice_store::commit_on_this_thread();

@@ -3,13 +3,16 @@
 
 #![cfg(test)]
 
+mod alterations;
 mod auditor;
 mod checkpoints;
-mod crash;
 mod deferred;
+mod exported_heads;
 mod folder;
 mod full;
 mod locked;
+mod losses;
 mod opening;
+mod scrub;
 mod size;
 mod tampering;

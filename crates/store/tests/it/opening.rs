@@ -3,8 +3,8 @@
 use std::{fs, os::unix::fs::PermissionsExt as _};
 
 use sluice_store::{
-    Actor, Bridge, Durability, Edit, Key, Name, OpenError, Outcome, Secret, Server, Source, Store,
-    StoreConfig, StoreError, Transport,
+    Actor, Bridge, Durability, Edit, HiddenText, Key, Name, OpenError, Outcome, Secret, Server,
+    Source, Store, StoreConfig, StoreError, Transport,
 };
 
 use crate::folder::{Folder, config, record};
@@ -44,7 +44,7 @@ async fn a_damaged_log_is_not_written_on() {
 }
 
 #[test]
-fn what_is_no_database_is_said_to_be_damaged() {
+fn a_file_that_is_no_database_is_reported_as_damaged() {
     let folder = Folder::new();
     fs::write(folder.database(), vec![b'x'; 8192]).unwrap();
     fs::set_permissions(folder.database(), fs::Permissions::from_mode(0o600)).unwrap();
@@ -92,10 +92,15 @@ async fn headers_are_sealed_and_bound_to_their_place() {
         let headers = vec![("Authorization".into(), Secret::new(secret.into()))];
         let server = Server {
             name: Name::new(name).unwrap(),
-            transport: Transport::Http { url: "https://mcp.example.com".into(), headers },
+            transport: Transport::Http {
+                url: Secret::new("https://mcp.example.com".into()),
+                headers,
+            },
             timeout: std::time::Duration::from_secs(1),
             anonymous_policy: None,
             bridge: Bridge::default(),
+            hidden_text: HiddenText::default(),
+            mask_secrets: true,
             source: Source::Stored,
         };
         let edit = Edit { actor: Actor::local("t", "ada"), message: "added".into() };
@@ -116,7 +121,7 @@ async fn a_store_for_reading_only_reads_and_refuses_to_write() {
     assert!(!Store::exists(folder.path()));
     folder.store().append(record(Outcome::Allow)).await.unwrap();
     assert!(Store::exists(folder.path()));
-    let reader = Store::open_read_only(folder.path()).unwrap();
+    let reader = folder.reader();
     assert_eq!(reader.verify().await.unwrap().records, 1);
     assert_eq!(reader.append(record(Outcome::Allow)).await, Err(StoreError::ReadOnly));
     assert!(reader.health().ok);

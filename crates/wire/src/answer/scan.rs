@@ -2,15 +2,15 @@
 
 use smallvec::SmallVec;
 
-use super::AnswerError;
+use super::{AnswerError, decode_string, names::OpenNames};
 
-/// The longest name or value that is examined; longer names are unknown ones.
+/// The longest name, and the longest value that is examined.
 const MOST_KEPT: usize = 64 << 10;
 
 /// Receives the names and values of the outermost object and its `result`.
 pub(super) trait Sink {
     /// Called for each name; returns whether its value is needed, if it is a scalar.
-    fn key(&mut self, in_result: bool, raw: &str) -> Result<bool, AnswerError>;
+    fn key(&mut self, in_result: bool, name: &str) -> Result<bool, AnswerError>;
     /// Whether the object that starts now, in the outermost one, is the result.
     fn is_result(&self) -> bool;
     /// Called with a needed value.
@@ -73,6 +73,8 @@ pub(super) struct Scanner {
     open: SmallVec<[bool; 16]>,
     /// Whether the second container is the result.
     in_result: bool,
+    /// The names of the open objects.
+    names: OpenNames,
     expect: Expect,
     token: Token,
     /// The token's text so far, if it may be needed.
@@ -93,6 +95,7 @@ impl Scanner {
             depth,
             open: SmallVec::new(),
             in_result: false,
+            names: OpenNames::default(),
             expect: Expect::Value,
             token: Token::None,
             kept: Vec::with_capacity(64),
@@ -182,7 +185,10 @@ impl Scanner {
     fn string_ends(&mut self, is_key: bool, sink: &mut impl Sink) -> Result<(), AnswerError> {
         if is_key {
             self.expect = Expect::Colon;
-            self.wanted = self.keeps_no_more() && sink.key(self.in_result, text(&self.kept)?)?;
+            self.keeps = false;
+            let name = decode_string(text(&self.kept)?).map_err(|_| AnswerError::Name)?;
+            self.names.note(&name)?;
+            self.wanted = self.is_watched() && sink.key(self.in_result, &name)?;
             Ok(())
         } else {
             self.value_ends(sink)
@@ -275,7 +281,7 @@ impl Scanner {
             (Value | ValueOrEnd, _) if byte != b']' => return self.scalar(byte),
             (ValueOrEnd, b']') | (KeyOrEnd, b'}') => return Some(self.end(sink).map(|()| true)),
             (Key | KeyOrEnd, b'"') => {
-                self.keep_from(byte, self.is_watched());
+                self.keep_from(byte, true);
                 self.token = Token::String { is_key: true };
             }
             (Colon, b':') => self.expect = Value,
@@ -327,12 +333,17 @@ impl Scanner {
         }
         self.wanted = false;
         self.open.push(is_object);
+        if is_object {
+            self.names.open();
+        }
         self.expect = if is_object { Expect::KeyOrEnd } else { Expect::ValueOrEnd };
         Ok(())
     }
 
     fn end(&mut self, sink: &mut impl Sink) -> Result<(), AnswerError> {
-        self.open.pop();
+        if self.open.pop() == Some(true) {
+            self.names.close()?;
+        }
         if self.open.len() == 1 {
             self.in_result = false;
         }
@@ -366,7 +377,7 @@ impl Scanner {
             return Ok(());
         }
         if self.kept.len() + bytes.len() > MOST_KEPT {
-            return Err(AnswerError::Envelope);
+            return Err(AnswerError::LongName(MOST_KEPT));
         }
         self.kept.extend_from_slice(bytes);
         Ok(())

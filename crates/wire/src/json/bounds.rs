@@ -1,4 +1,5 @@
-//! Size limits of a document, in every dimension that costs memory or time.
+//! Size limits of a document, in every dimension that costs memory or time, and the one
+//! irregularity that may be allowed.
 
 /// Limits that are checked while a document is parsed, before memory is allocated for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -15,6 +16,18 @@ pub struct Bounds {
     pub members: usize,
     /// The maximum number of values in total.
     pub nodes: usize,
+    /// What happens to half of a surrogate pair in a value.
+    pub lone_surrogates: LoneSurrogates,
+}
+
+/// What happens to half of a surrogate pair that a string value contains as an escape, as
+/// servers write it that cut a text within a character. In a key it is always refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum LoneSurrogates {
+    #[default]
+    Refuse,
+    /// The text keeps it; the decoded string has U+FFFD in its place.
+    Replace,
 }
 
 impl Default for Bounds {
@@ -26,6 +39,7 @@ impl Default for Bounds {
             number: 1024,
             members: 100_000,
             nodes: 100_000,
+            lone_surrogates: LoneSurrogates::Refuse,
         }
     }
 }

@@ -6,6 +6,7 @@
 mod keys;
 mod string;
 
+pub(crate) use keys::digest;
 pub(super) use string::plain_prefix;
 
 use super::{
@@ -14,6 +15,7 @@ use super::{
     tape::{Document, Node, Shape},
 };
 use keys::OpenKeys;
+use string::Role;
 
 /// How duplicate keys in an object are handled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -116,7 +118,7 @@ impl Reader<'_> {
         let start = self.at;
         match first {
             Some(b'"') => {
-                let shape = self.string()?;
+                let shape = self.string(Role::Value)?;
                 self.push(shape, start);
             }
             Some(b'{') => return self.open(true),
@@ -194,7 +196,7 @@ impl Reader<'_> {
             return self.refuse_unexpected("a key in double quotes");
         }
         let start = self.at;
-        let shape = self.string()?;
+        let shape = self.string(Role::Key)?;
         self.push(shape, start);
         if self.repeated == RepeatedKeys::Refuse {
             self.refuse_early_repeat(start)?;

@@ -60,26 +60,9 @@ impl Revision {
     }
 }
 
-/// Whether servers that do not support the era of a request answer with this HTTP status.
-pub fn is_unknown_era(status: u16) -> bool {
-    matches!(status, 400 | 404 | 405 | 406 | 415 | 422)
-}
-
-/// Whether only servers of the modern era answer with this error code.
-pub fn is_modern_error_code(code: &str) -> bool {
-    matches!(code, "-32020" | "-32021" | "-32022")
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{Era, Revision, is_modern_error_code, is_unknown_era};
-
-    #[test]
-    fn a_server_of_the_other_era_is_recognised_by_its_refusal() {
-        let statuses: Vec<_> = (100..600).filter(|status| is_unknown_era(*status)).collect();
-        assert_eq!(statuses, [400, 404, 405, 406, 415, 422]);
-        assert!(is_modern_error_code("-32021") && !is_modern_error_code("-32602"));
-    }
+    use super::{Era, Revision};
 
     #[test]
     fn protocol_versions_are_ordered_and_named() {

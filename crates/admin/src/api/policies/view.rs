@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sluice_policy::Format;
 use sluice_store::{AttachedPolicy, PolicyVersion};
-use utoipa::ToSchema;
+use utoipa::{IntoParams, ToSchema};
 
 use super::super::{problem::PolicyProblem, servers::DeclarationSource};
 use crate::schema::{ObjectName, PolicyDocument};
@@ -26,6 +26,29 @@ pub(crate) struct PolicySummary {
     version: String,
     format: PolicyFormat,
     source: DeclarationSource,
+    /// The policies that it extends, the nearest first; absent if there are none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(required = false)]
+    extends: Vec<BaseSummary>,
+}
+
+/// A policy that another one extends.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct BaseSummary {
+    /// The name of a policy of the server, or `./` and that of a file.
+    name: String,
+    /// A digest of its text; `null` if it is missing, so that the policy is not in force.
+    #[schema(required)]
+    version: Option<String>,
+}
+
+/// A file beside a policy's own that it extends.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct BaseFileView {
+    /// As the policy names it: `./` and the name of the file.
+    name: String,
+    format: PolicyFormat,
+    text: String,
 }
 
 /// A policy with its text.
@@ -36,11 +59,24 @@ pub(crate) struct PolicyView {
     #[schema(value_type = ObjectName)]
     name: String,
     /// A digest of the text.
-    version: String,
+    pub(crate) version: String,
     format: PolicyFormat,
     source: DeclarationSource,
     /// The policy as it was written.
     text: String,
+    /// The policies that it extends, the nearest first; absent if there are none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(required = false)]
+    extends: Vec<BaseSummary>,
+    /// The files among them; absent if there are none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(required = false)]
+    base_files: Vec<BaseFileView>,
+    /// What loads and has no effect, or another one than it seems to have: only when it is put in
+    /// force, and absent if there is nothing.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(required = false)]
+    pub(crate) warnings: Vec<PolicyProblem>,
 }
 
 /// The language of a policy's text.
@@ -95,11 +131,33 @@ pub(crate) struct CheckResult {
     /// Whether there are no problems.
     pub(crate) ok: bool,
     pub(crate) problems: Vec<PolicyProblem>,
+    /// What loads and has no effect, or another one than it seems to have; absent if there is
+    /// nothing.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) warnings: Vec<PolicyProblem>,
+}
+
+/// What a policy is compared with.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct CheckQuery {
+    /// The server whose tools the policy is compared with.
+    #[param(value_type = ObjectName, required = false)]
+    pub(crate) server: Option<String>,
+}
+
+impl BaseSummary {
+    fn list(policy: &AttachedPolicy, others: &[AttachedPolicy]) -> Vec<BaseSummary> {
+        let bases = policy.bases(others).into_iter();
+        bases.map(|(name, version)| BaseSummary { name, version }).collect()
+    }
 }
 
 impl PolicySummary {
-    pub(crate) fn of(policy: &AttachedPolicy) -> PolicySummary {
+    pub(crate) fn of(policy: &AttachedPolicy, others: &[AttachedPolicy]) -> PolicySummary {
         PolicySummary {
+            extends: BaseSummary::list(policy, others),
             server: policy.server.to_string(),
             name: policy.name.to_string(),
             version: policy.version.clone(),
@@ -110,8 +168,16 @@ impl PolicySummary {
 }
 
 impl PolicyView {
-    pub(crate) fn of(policy: AttachedPolicy) -> PolicyView {
+    pub(crate) fn of(policy: AttachedPolicy, others: &[AttachedPolicy]) -> PolicyView {
+        let base_files = policy.base_files.iter().map(|file| BaseFileView {
+            name: file.name.clone(),
+            format: file.format.into(),
+            text: file.text.clone(),
+        });
         PolicyView {
+            extends: BaseSummary::list(&policy, others),
+            base_files: base_files.collect(),
+            warnings: Vec::new(),
             server: policy.server.to_string(),
             name: policy.name.to_string(),
             version: policy.version,

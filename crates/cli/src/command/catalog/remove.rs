@@ -31,7 +31,7 @@ impl Remove {
             let is_back = catalog.server(name)?.is_some_and(|server| server.name == *name);
             removed.push(json!({ "server": name, "shipped": is_back }));
             if !self.json {
-                let back = if is_back { "; what is shipped is back" } else { "" };
+                let back = if is_back { "; the shipped entry is used again" } else { "" };
                 remark(&format!("{GOOD}ok{GOOD:#}: {} removed{back}\n", visible(name)))?;
             }
         }

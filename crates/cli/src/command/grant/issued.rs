@@ -4,11 +4,16 @@ use serde::Deserialize;
 use serde_json::Value;
 use sluice_stack::Access;
 
+use super::Shown;
 use crate::{
     api::Gateway,
     clients::for_all_clients,
     output::{Done, FAINT, GOOD, STRONG, print, print_json, remark, visible},
 };
+
+/// Stands for the token in the configuration for clients, which often ends up in logs of
+/// terminals.
+const PLACEHOLDER: &str = "$SLUICE_TOKEN";
 
 #[derive(Debug, Deserialize)]
 struct Issued {
@@ -19,8 +24,8 @@ struct Issued {
 }
 
 /// Prints the token alone on standard output, and everything else on standard error.
-pub(super) fn show(gateway: &Gateway, answer: &Value, json: bool) -> anyhow::Result<Done> {
-    if json {
+pub(super) fn show(gateway: &Gateway, answer: &Value, shown: &Shown) -> anyhow::Result<Done> {
+    if shown.json {
         print_json(answer)?;
         return Ok(Done::Well);
     }
@@ -30,11 +35,18 @@ pub(super) fn show(gateway: &Gateway, answer: &Value, json: bool) -> anyhow::Res
         "{GOOD}ok{GOOD:#}: grant `{label}` ({id})\n\n{STRONG}Token (shown once):{STRONG:#}\n"
     ))?;
     print(&format!("{}\n", visible(&issued.token)))?;
-    let url = gateway.agents_url().unwrap_or_else(|| "https://GATEWAY".into());
+    let url = gateway.client_url().unwrap_or_else(|| "https://GATEWAY".into());
     let (name, url_of) = issued.access(&url);
     let (name, token) = (visible(&name), visible(&issued.token));
-    let access = Access { name: &name, url: &url_of, token: &token };
+    let token = if shown.show_config { &token } else { PLACEHOLDER };
+    let access = Access { name: &name, url: &url_of, token };
     remark(&format!("\n{}", for_all_clients(&access)))?;
+    if !shown.show_config {
+        remark(&format!(
+            "{FAINT}Set SLUICE_TOKEN to the token before a command, and write the token in a file; \
+             `--show-config` prints it in place.{FAINT:#}\n"
+        ))?;
+    }
     if let [_, _, ..] = &*issued.servers {
         let one = visible(&issued.servers.join("|"));
         remark(&format!(

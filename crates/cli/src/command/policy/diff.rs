@@ -1,9 +1,17 @@
 //! `sluice policy diff`: compares two policies.
 
-use clap::Args;
-use sluice_policy::{Change, PolicyDiff, diff};
+use std::path::PathBuf;
 
-use super::load_policy;
+use clap::Args;
+use serde::Serialize;
+use sluice_config::Source;
+use sluice_policy::{Change, Direction, PolicyDiff, diff};
+use sluice_store::Name;
+
+use super::{
+    bases::{ServerPolicies, with_policies},
+    load_policy,
+};
 use crate::{
     input::{self, read_source},
     output::{BAD, Done, FAINT, HELD, STRONG, count_noun, print, print_json, visible},
@@ -18,27 +26,46 @@ pub(crate) struct Diff {
     /// A saved `tools/list` result: compare these tools
     #[arg(long, value_name = "FILE")]
     tools: Option<String>,
+    /// The server whose policies they may extend
+    #[arg(long, value_name = "NAME", value_parser = Name::new)]
+    server: Option<Name>,
+    /// Exit with 1 if there is a difference
+    #[arg(long)]
+    exit_code: bool,
     /// Print the differences as JSON
     #[arg(long)]
     json: bool,
 }
 
+/// The differences with the number of changes in each direction.
+#[derive(Serialize)]
+struct Report<'d> {
+    tighter: usize,
+    looser: usize,
+    #[serde(flatten)]
+    diff: &'d PolicyDiff,
+}
+
 impl Diff {
-    pub(crate) fn run(&self) -> anyhow::Result<Done> {
+    pub(crate) fn run(&self, data: Option<PathBuf>) -> anyhow::Result<Done> {
         let (a, b) = (read_source(&self.a)?, read_source(&self.b)?);
+        with_policies(data, self.server.as_ref(), &[&a, &b], |among| self.diff(&a, &b, among))
+    }
+
+    fn diff(&self, a: &Source, b: &Source, among: Option<&ServerPolicies>) -> anyhow::Result<Done> {
         let tools = self.tools.as_deref().map(input::tools).transpose()?;
-        let (Some(before), Some(after)) =
-            (load_policy(&a, self.json)?, load_policy(&b, self.json)?)
-        else {
+        let load = |source| load_policy(source, among, self.json);
+        let (Some(before), Some(after)) = (load(a)?, load(b)?) else {
             return Ok(Done::WithProblems);
         };
         let diff = diff(&before, &after, tools.as_deref());
+        let (tighter, looser) = (diff.count(Direction::Tighter), diff.count(Direction::Looser));
         if self.json {
-            print_json(&diff)?;
+            print_json(&Report { tighter, looser, diff: &diff })?;
         } else {
             print(&draw_diff(&diff))?;
         }
-        Ok(Done::Well)
+        Ok(Done::well_if(!self.exit_code || diff.is_empty()))
     }
 }
 
@@ -63,20 +90,27 @@ fn draw_diff(diff: &PolicyDiff) -> String {
         ));
     }
     let count = count_noun(diff.tools.len(), "tool");
-    text.push(format!("{count} changed, {} unchanged\n", diff.unchanged));
+    text.push(format!("{count} changed, {} unchanged", diff.unchanged));
+    if !diff.is_empty() {
+        let changes = |direction| count_noun(diff.count(direction), "change");
+        let (tighter, looser) = (changes(Direction::Tighter), changes(Direction::Looser));
+        text.push(format!(": {tighter} tighter, {looser} looser"));
+    }
+    text.push("\n".into());
     text.extend(diff.notes.iter().map(|note| format!("note: {note}\n")));
     text.concat()
 }
 
 fn line(change: &Change) -> String {
     // Reviewers must not miss changes that allow more.
-    let style = match change.effect {
-        "allowed" | "loosened" => HELD,
-        "denied" => BAD,
+    let style = match (change.direction, change.effect) {
+        (Direction::Looser, _) => HELD,
+        (_, "denied") => BAD,
         _ => STRONG,
     };
     format!(
-        "  {style}{:<9}{style:#} {}  {FAINT}{}{FAINT:#}\n",
+        "  {style}{:<7} {:<9}{style:#} {}  {FAINT}{}{FAINT:#}\n",
+        change.direction.name(),
         change.effect,
         visible(&change.detail),
         visible(&change.rule)

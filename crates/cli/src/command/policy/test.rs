@@ -1,19 +1,31 @@
 //! `sluice policy test`: runs the tests in policy files.
 
+use std::path::PathBuf;
+
 use clap::Args;
 use serde::Serialize;
-use sluice_policy::{Problem, TestResult};
+use sluice_policy::{Policy, Problem, TestResult, ToolFacts};
 
-use super::{draw, print_report};
-use crate::input::read_source;
+use super::{
+    bases::{ServerPolicies, compile, with_policies},
+    draw, print_report,
+};
+use crate::input::{self, read_source};
 use crate::output::{BAD, Done, FAINT, GOOD, STRONG, count_noun, print_json, visible};
 use sluice_config::Source;
+use sluice_store::Name;
 
 #[derive(Debug, Args)]
 pub(crate) struct Test {
     /// Policies: JSON, or YAML by their endings
     #[arg(required = true)]
     files: Vec<String>,
+    /// A saved `tools/list` result, for tests that depend on the definitions of tools
+    #[arg(long, value_name = "FILE")]
+    tools: Option<String>,
+    /// The server whose policies they may extend
+    #[arg(long, value_name = "NAME", value_parser = Name::new)]
+    server: Option<Name>,
     /// Print the results as JSON
     #[arg(long)]
     json: bool,
@@ -45,13 +57,20 @@ struct TestReport {
 }
 
 impl Test {
-    pub(crate) fn run(&self) -> anyhow::Result<Done> {
+    pub(crate) fn run(&self, data: Option<PathBuf>) -> anyhow::Result<Done> {
+        let sources: Vec<_> =
+            self.files.iter().map(|file| read_source(file)).collect::<anyhow::Result<_>>()?;
+        let all: Vec<_> = sources.iter().collect();
+        with_policies(data, self.server.as_ref(), &all, |among| self.test(&sources, among))
+    }
+
+    fn test(&self, sources: &[Source], among: Option<&ServerPolicies>) -> anyhow::Result<Done> {
+        let tools = self.tools.as_deref().map(input::tools).transpose()?;
         let mut text = String::new();
         let mut report = Report { ok: true, files: Vec::new() };
-        for file in &self.files {
-            let source = read_source(file)?;
-            let (results, problems) = match source.policy() {
-                Ok(policy) => (policy.run_tests(), Vec::new()),
+        for (file, source) in self.files.iter().zip(sources) {
+            let (results, problems) = match compile(source, among) {
+                Ok(policy) => (run_tests(&policy, tools.as_deref()), Vec::new()),
                 Err(problems) => (Vec::new(), problems),
             };
             let ok = problems.is_empty() && results.iter().all(|test| test.failure.is_none());
@@ -59,9 +78,9 @@ impl Test {
             text.push_str(&if problems.is_empty() {
                 draw_results(&source.name, &results)
             } else {
-                draw(&source, &problems)
+                draw(source, &problems)
             });
-            let tests = results.into_iter().map(|result| report_of(&source, result)).collect();
+            let tests = results.into_iter().map(|result| report_of(source, result)).collect();
             report.files.push(FileReport { file: file.clone(), ok, problems, tests });
         }
         if self.json {
@@ -70,6 +89,10 @@ impl Test {
         }
         print_report(&text, report.ok)
     }
+}
+
+fn run_tests(policy: &Policy, tools: Option<&[ToolFacts]>) -> Vec<TestResult> {
+    tools.map_or_else(|| policy.run_tests(), |tools| policy.run_tests_on(tools))
 }
 
 fn report_of(source: &Source, result: TestResult) -> TestReport {

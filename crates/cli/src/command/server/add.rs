@@ -18,7 +18,7 @@ pub(crate) struct Add {
     /// The server's name
     #[arg(value_parser = Name::new)]
     name: Name,
-    /// The server's URL, such as `https://mcp.example.com/mcp`
+    /// The server's URL, such as `https://mcp.example.com/mcp`; `env:NAME` or `file:PATH` for one that contains a secret
     #[arg(long, required_unless_present = "command")]
     url: Option<String>,
     /// A header to send, such as `Authorization: Bearer env:NAME`; a value may be `env:NAME` or `file:PATH`
@@ -52,12 +52,14 @@ impl Add {
             };
             return super::command::add(&self.name, wanted, data, self.json);
         }
-        let headers = headers(&self.headers, &Environment::of_process())?;
+        let environment = Environment::of_process();
+        let url = self.url.as_deref().map(|url| read_url(url, &environment)).transpose()?;
+        let headers = headers(&self.headers, &environment)?;
         let shown = |(name, value): (String, Secret)| (name, value.expose().into());
         let headers: Map<String, Value> = headers.into_iter().map(shown).collect();
         let new = json!({
             "name": self.name.as_str(),
-            "url": self.url,
+            "url": url.as_ref().map(Secret::expose),
             "headers": headers,
             "timeout": self.timeout,
         });
@@ -74,6 +76,11 @@ impl Add {
             Ok(Done::Well)
         })
     }
+}
+
+/// Reads a URL, or what names one. Error messages never contain it.
+pub(super) fn read_url(given: &str, environment: &Environment) -> anyhow::Result<Secret> {
+    secret::read_argument(given, environment).map_err(|message| anyhow!("`--url`: {message}"))
 }
 
 /// Parses headers. Error messages never contain their values.

@@ -1,4 +1,4 @@
-//! Adds and removes stdio servers. They are written to the data directory on this machine, where a
+//! Adds, edits and removes stdio servers. They are written to the data directory on this machine, where a
 //! running gateway picks them up: the API never accepts a command.
 
 use std::{
@@ -17,7 +17,7 @@ use super::{OneServer, report_removed};
 use crate::{
     api::{Gateway, Question, with_gateway},
     data::{DataDirectory, Running},
-    output::{Done, GOOD, complain, print_json, remark},
+    output::{Done, GOOD, complain, print_json, remark, visible},
 };
 use sluice_config::{Environment, Overrides, server_file};
 
@@ -65,6 +65,7 @@ pub(super) fn add(
     data: Option<PathBuf>,
     json: bool,
 ) -> anyhow::Result<Done> {
+    let program = wanted.command.first().cloned().unwrap_or_default();
     let text = toml::to_string(&write_server(wanted)?)?;
     let path = directory(data.clone())?;
     let directory = DataDirectory::open(&path)?;
@@ -93,9 +94,63 @@ pub(super) fn add(
     );
     let done = wait_for_gateway(&path, data, name, true)?;
     if done == Done::Well {
-        if json { print_json(&shown)? } else { remark(&said)? }
+        if json {
+            print_json(&shown)?;
+        } else {
+            remark(&said)?;
+        }
+        if !is_found(&program, &Environment::of_process()) {
+            let program = visible(&program);
+            remark(&format!(
+                "note: command `{program}` is not found here, and the server cannot start without it\nhint: install it; or remove the server, and add it with the full path of its command\n"
+            ))?;
+        }
     }
     Ok(done)
+}
+
+/// Whether a program is a file, or in a folder of the search path.
+fn is_found(program: &str, environment: &Environment) -> bool {
+    if program.contains('/') {
+        return Path::new(program).is_file();
+    }
+    let Some(path) = environment.get("PATH") else { return false };
+    std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
+}
+
+/// Changes keys of a server's file, and waits until a running gateway has loaded them.
+/// `none` removes a key.
+pub(super) fn edit(
+    name: &Name,
+    file: &Path,
+    changes: &[(&str, Option<&str>)],
+    data: Option<PathBuf>,
+) -> anyhow::Result<Done> {
+    let text =
+        fs::read_to_string(file).with_context(|| format!("cannot read `{}`", file.display()))?;
+    let mut table: toml::Table = text.parse()?;
+    let changes: Vec<_> =
+        changes.iter().filter_map(|(key, value)| Some((*key, (*value)?))).collect();
+    for (key, value) in &changes {
+        match *value {
+            "none" => table.remove(*key),
+            value => table.insert((*key).to_owned(), value.into()),
+        };
+    }
+    if let Some(Err(problem)) =
+        table.get("timeout").and_then(toml::Value::as_str).map(check_timeout)
+    {
+        return Err(problem);
+    }
+    let path = directory(data.clone())?;
+    DataDirectory::open(&path)?.put_server(name, &toml::to_string(&table)?)?;
+    wait_until(&path, data, |gateway| {
+        let server = gateway.ask(Question::get(&["servers", name.as_str()]))?;
+        let is = |key: &str, value: &str| {
+            server.get(key).and_then(Value::as_str) == (value != "none").then_some(value)
+        };
+        Ok(changes.iter().all(|(key, value)| *key == "timeout" || is(key, value)))
+    })
 }
 
 /// Removes a server that was added with this command, and its policies in a running gateway:
@@ -147,12 +202,21 @@ fn wait_for_gateway(
     name: &Name,
     is_wanted: bool,
 ) -> anyhow::Result<Done> {
+    wait_until(directory, data, |gateway| Ok(is_known(gateway, name)? == is_wanted))
+}
+
+/// Waits until a running gateway has taken a change, which is when `is_taken` holds.
+fn wait_until(
+    directory: &Path,
+    data: Option<PathBuf>,
+    is_taken: impl Fn(&Gateway) -> anyhow::Result<bool>,
+) -> anyhow::Result<Done> {
     if !is_running(directory) {
         return Ok(Done::Well);
     }
     with_gateway(data, |gateway| {
         for _ in 0..STEPS {
-            if is_known(gateway, name)? == is_wanted {
+            if is_taken(gateway)? {
                 return Ok(Done::Well);
             }
             if gateway.file_problems()?.as_array().is_some_and(|problems| !problems.is_empty()) {
@@ -174,6 +238,13 @@ fn is_known(gateway: &Gateway, name: &Name) -> anyhow::Result<bool> {
     Ok(names.any(|known| known == name.as_str()))
 }
 
+fn check_timeout(text: &str) -> anyhow::Result<()> {
+    if span::read(text).is_none() {
+        bail!("`--timeout` must be {}", span::EXPECTED);
+    }
+    Ok(())
+}
+
 fn write_server(wanted: Wanted) -> anyhow::Result<Written> {
     let Wanted { mut command, env, is_per_session, timeout } = wanted;
     if let Some(program) = command.first_mut().filter(|program| program.contains('/')) {
@@ -184,9 +255,7 @@ fn write_server(wanted: Wanted) -> anyhow::Result<Written> {
             .into_string()
             .map_err(|_| anyhow!("the path of `{program}` is not valid UTF-8"))?;
     }
-    if timeout.as_deref().is_some_and(|timeout| span::read(timeout).is_none()) {
-        bail!("`--timeout` must be {}", span::EXPECTED);
-    }
+    timeout.as_deref().map(check_timeout).transpose()?;
     let mut table = toml::Table::new();
     for pair in env {
         // The value may be a secret, so messages do not contain it.

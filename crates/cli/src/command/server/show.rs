@@ -1,8 +1,10 @@
 //! One server and its tools.
 
 use anstyle::Style;
+use clap::Args;
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Value, json};
+use sluice_store::Name;
 
 use super::{OneServer, Server};
 use crate::{
@@ -12,6 +14,20 @@ use crate::{
 
 /// The longest quotation shown, in characters.
 const LONGEST_QUOTE: usize = 40;
+
+#[derive(Debug, Args)]
+pub(crate) struct ServerTools {
+    /// The server's name
+    #[arg(value_parser = Name::new)]
+    name: Name,
+    /// Print the tools' definitions as the server wrote them, as `tools/list` does: a file for
+    /// `--tools` of the policy commands
+    #[arg(long, conflicts_with = "json")]
+    definitions: bool,
+    /// Print the answer as JSON
+    #[arg(long)]
+    json: bool,
+}
 
 #[derive(Debug, Deserialize)]
 struct Tool {
@@ -78,9 +94,13 @@ fn draw_server(server: &Server) -> String {
     Columns::new().lines(&rows)
 }
 
-pub(super) fn tools(gateway: &Gateway, one: &OneServer) -> anyhow::Result<Done> {
-    let answer = gateway.ask(Question::get(&["servers", one.name.as_str(), "tools"]))?;
-    if one.json {
+pub(super) fn tools(gateway: &Gateway, wanted: &ServerTools) -> anyhow::Result<Done> {
+    let answer = gateway.ask(Question::get(&["servers", wanted.name.as_str(), "tools"]))?;
+    if wanted.definitions {
+        let tools = answer.get("tools").and_then(Value::as_array).into_iter().flatten();
+        let definitions: Vec<_> = tools.filter_map(|tool| tool.get("definition")).collect();
+        print_json(&json!({ "tools": definitions }))?;
+    } else if wanted.json {
         print_json(&answer)?;
     } else {
         print(&draw_tools(&read(&answer)?))?;

@@ -97,12 +97,12 @@ impl Adopt {
         let (mut open, adopted): (Vec<_>, Vec<_>) =
             self.which.choose_entries(&configured)?.into_iter().partition(is_open);
         let is_whole = self.restore_policies(machine, &adopted)?;
-        let mut refused = self.which.passed_over(&mut open);
+        let mut refused = self.which.take_unnamed(&mut open);
         let wanted = open.len();
         if open.is_empty() && refused.is_empty() && is_whole {
             remark(&format!("{GOOD}ok{GOOD:#}: all of them go through Sluicegate already\n"))?;
         }
-        refused.extend(refused_first(&mut open));
+        refused.extend(take_unadoptable(&mut open));
         let terms = self.terms(machine, &open, &mut refused)?;
         let front = machine.front()?;
         let work = work(&configured, &open, &terms, &front, &mut refused);
@@ -163,6 +163,11 @@ impl Which {
                 let mut names: Vec<_> = here.iter().map(|entry| entry.name.as_str()).collect();
                 names.sort_unstable();
                 names.dedup();
+                if names.is_empty() {
+                    bail!(
+                        "no server `{name}` is configured, nor any other\nhint: `sluice stack` says where it looks"
+                    );
+                }
                 bail!("no server `{name}` is configured\nhint: there are {}", names.join(", "));
             }
         }
@@ -170,7 +175,7 @@ impl Which {
     }
 
     /// Removes the entries that are adopted only if they are named, and returns them.
-    fn passed_over<'c>(&self, open: &mut Vec<&'c Entry>) -> Vec<Refused<'c>> {
+    fn take_unnamed<'c>(&self, open: &mut Vec<&'c Entry>) -> Vec<Refused<'c>> {
         if !self.servers.is_empty() {
             return Vec::new();
         }
@@ -227,7 +232,7 @@ fn is_yes(question: &str) -> anyhow::Result<bool> {
 
 /// Removes the entries that can never be adopted, before any server is started: those that somebody
 /// else put behind `sluice wrap`, and those that are not servers.
-fn refused_first<'c>(open: &mut Vec<&'c Entry>) -> Vec<Refused<'c>> {
+fn take_unadoptable<'c>(open: &mut Vec<&'c Entry>) -> Vec<Refused<'c>> {
     let error = |entry: &Entry| match entry.transport {
         _ if entry.is_wrap() => Some(AdoptError::Wrap),
         Transport::Unclear => Some(AdoptError::Unclear),

@@ -48,7 +48,9 @@ pub(super) fn name_in_gateway(machine: &Machine, entry: &Entry) -> Option<String
 /// The server's name in the gateway's configuration, if it is declared there too.
 pub(super) fn declared_name<'s>(servers: &'s [Server], entry: &Entry) -> Option<&'s str> {
     let is_same = |server: &&Server| match (&server.transport, &entry.transport) {
-        (Place::Http { url, .. }, Transport::Url { url: theirs, .. }) => url == theirs.expose(),
+        (Place::Http { url, .. }, Transport::Url { url: theirs, .. }) => {
+            url.expose() == theirs.expose()
+        }
         (Place::Command { command, .. }, Transport::Command { program, args, .. }) => {
             let words = std::iter::once(program).chain(args).map(Guarded::expose);
             words.eq(command.iter().map(String::as_str))

@@ -8,7 +8,7 @@ use std::{
 use anyhow::{Context as _, anyhow};
 use sluice_catalog::Catalog;
 use sluice_stack::{Configured, Fingerprints, Folders, Front, Memory, Os};
-use sluice_store::{Key, Server};
+use sluice_store::Server;
 
 use crate::{
     clock,
@@ -59,7 +59,7 @@ impl Machine {
         let text = |path: PathBuf| {
             path.into_os_string().into_string().ok().context("a path is not valid UTF-8")
         };
-        let program = called_by(&self.environment, &real).unwrap_or_else(|| real.clone());
+        let program = find_own_path(&self.environment, &real).unwrap_or_else(|| real.clone());
         Ok(Front {
             program: text(program)?,
             real: text(real)?,
@@ -80,7 +80,7 @@ impl Machine {
 
     /// The keyed fingerprints by which servers are recognised later.
     pub(super) fn fingerprints(&self) -> anyhow::Result<Fingerprints> {
-        let key = Key::from_bytes(self.directory()?.master_key()?);
+        let key = self.directory()?.master_key()?;
         Ok(Fingerprints::new(key.derive("accepted servers").as_bytes()))
     }
 
@@ -136,7 +136,7 @@ impl Machine {
 
 /// The path by which this program was started. A symbolic link stays valid when its target is
 /// replaced by another version.
-fn called_by(environment: &Environment, real: &Path) -> Option<PathBuf> {
+fn find_own_path(environment: &Environment, real: &Path) -> Option<PathBuf> {
     let word = PathBuf::from(std::env::args_os().next()?);
     let real = std::fs::canonicalize(real).ok()?;
     // A process can be started with any name, so the path is compared.

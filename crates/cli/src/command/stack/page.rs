@@ -191,7 +191,7 @@ fn clients(group: &Group<'_>) -> String {
     }
 }
 
-/// Remarks on what is unusual about a server.
+/// Remarks on unusual properties of a server.
 fn notes(report: &StackReport<'_>, group: &Group<'_>) -> Vec<String> {
     let mut notes = Vec::new();
     let mut note = |style: Style, text: &str| {

@@ -129,7 +129,7 @@ fn draw(machine: &Machine, undo: &Undo) -> String {
             "{GOOD}put back{GOOD:#}     {file}: {names}\n             it was changed meanwhile: everything else in it stays\n"
         ),
         Outcome::Nothing if undo.refused.is_empty() => {
-            format!("{FAINT}nothing left{FAINT:#} {file}: somebody has put it back already\n")
+            format!("{FAINT}nothing left{FAINT:#} {file}: it is already reverted\n")
         }
         Outcome::Nothing => format!("{HELD}left{HELD:#}         {file}\n"),
     };

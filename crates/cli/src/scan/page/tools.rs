@@ -54,7 +54,7 @@ fn is_harmless(category: Category) -> bool {
 fn heading(category: Category, number: usize, width: usize) -> String {
     let style = colour(category);
     let risk = Risk::from(category);
-    let title = format!("{} {}", glyph(category), category.title());
+    let title = format!("{} {}", glyph(category), category.name());
     let rest = format!(
         "{risk} risk · {} · suggested: {}",
         count_noun(number, "tool"),
@@ -71,7 +71,7 @@ fn treatment(category: Category) -> &'static str {
         Category::Write => "30 calls a minute",
         Category::Execute => "10 calls a minute, arguments checked",
         Category::Destructive => "hidden",
-        Category::Financial => "a person approves each call",
+        Category::Financial => "refused, waits for approval",
         Category::Other => "60 calls a minute",
     }
 }

@@ -291,7 +291,7 @@ async fn answered(server: &mut Server, image: &PharoImage, reply: Reply) -> Valu
 }
 
 #[tokio::test]
-async fn what_is_no_answer_of_an_image_is_said() {
+async fn an_invalid_answer_of_an_image_is_reported() {
     let image = Image::start().await;
     let mut server = Server::start(&[&image.port_flag()]);
     for (reply, expected) in [

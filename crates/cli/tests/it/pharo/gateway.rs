@@ -242,7 +242,7 @@ fn options_are_checked_at_the_start() {
         ("prot = 1", "unknown option `prot`"),
         ("port = 0", "option `port` must be a number from 1 to 65535"),
         ("timeout = 30", "option `timeout` must be a span of time such as `30s`"),
-        ("host = \"a/b\"", "`a/b` is no host"),
+        ("host = \"a/b\"", "`a/b` is not a valid host"),
     ] {
         let folder = configured(options, PERMISSIVE);
         let ran = folder

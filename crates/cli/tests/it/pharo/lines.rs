@@ -177,7 +177,7 @@ async fn the_environment_names_the_port_and_the_flag_another() {
 }
 
 #[tokio::test]
-async fn what_is_no_message_is_answered_and_survived() {
+async fn invalid_lines_are_answered_and_do_not_end_the_server() {
     let mut server = Server::start(&["--port", "1"]);
     for (line, code) in [
         ("not JSON", -32700),

@@ -80,7 +80,7 @@ fn a_failing_test_is_a_problem() {
 }
 
 #[test]
-fn what_cannot_be_read_is_wrong_use() {
+fn an_unreadable_policy_file_is_wrong_use() {
     let ran = Folder::new().run(&["policy", "check", "missing.json"]).exits(2);
     assert!(ran.err.contains("cannot read `missing.json`"), "{}", ran.err);
     assert!(ran.out.is_empty());

@@ -43,6 +43,26 @@ fn a_full_counter_denies() {
 }
 
 #[test]
+fn calls_in_progress_are_given_by_the_rule() {
+    let policy =
+        r#"{ "version": "1", "default": "deny", "tools": { "eval": { "concurrent": 2 } } }"#;
+    let folder = Folder::with("policy.json", policy);
+    let fixed = ["policy", "explain", "policy.json", "--json", "--tool", "eval", "--used"];
+    let explain = |used: &str| folder.run(&[&fixed[..], &[used]].concat());
+    let told = explain("/tools/eval/concurrent=1").exits(0).json();
+    assert_eq!(told["outcome"], json!("allow"));
+    let told = explain("/tools/eval/concurrent=2").exits(0).json();
+    assert_eq!(told["outcome"], json!("deny"));
+    assert_eq!(told["rule"], json!("/tools/eval/concurrent"));
+    assert_eq!(told["charges"], json!([]));
+    let step = &told["trace"][1];
+    assert_eq!(step["step"], json!("concurrent"));
+    assert_eq!(step["detail"], json!("calls of this grant in progress: 2, at most 2"));
+    let wrong = explain("/tools/evil/concurrent=2").exits(2);
+    assert!(wrong.err.contains("hint: /tools/eval/concurrent"), "{wrong:?}");
+}
+
+#[test]
 fn a_held_call_shows_its_terms() {
     let told = explain(&["--tool", "pay", "--args", r#"{"amount": 51}"#]);
     assert_eq!(told["outcome"], json!("hold"));
@@ -75,6 +95,12 @@ fn people_get_sentences() {
     let ran = folder.run(&["policy", "explain", "policy.json", "--tool", "pay"]).exits(0);
     assert!(ran.out.starts_with("This call of pay is denied by (unknown tool).\n"), "{}", ran.out);
     assert!(ran.out.contains("--tools"), "{}", ran.out);
+    folder.write("tools.json", TOOLS);
+    let known = ["policy", "explain", "policy.json", "--tools", "tools.json", "--tool", "pay"];
+    let held = [&known[..], &["--args", r#"{"amount": 51}"#]].concat();
+    let held = folder.run(&held).exits(0).out;
+    let sentence = "This call of pay is held by /tools/pay/approval: it is refused, and waits for the approval of 2 different people for at most 2 hours.\n";
+    assert!(held.starts_with(sentence), "{held}");
 }
 
 #[test]
@@ -90,7 +116,7 @@ fn wrong_use_says_what_is_wrong() {
         (&["--used", "monet=1"], "the policy has no counter `monet`"),
         (&["--used", "money=-1"], "must not be negative"),
         (&["--at", "noon"], "2026-01-31T12:00:00Z"),
-        (&["--tools", "policy.json"], "no list of tools"),
+        (&["--tools", "policy.json"], "not a list of tools"),
     ] {
         let fixed = ["policy", "explain", "policy.json", "--tool", "pay"];
         let ran = folder.run(&[&fixed, arguments].concat()).exits(2);

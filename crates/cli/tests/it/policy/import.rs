@@ -34,7 +34,7 @@ fn a_policy_of_ours_is_recognised() {
 }
 
 #[test]
-fn what_cannot_be_imported_is_shown_at_its_place() {
+fn an_unknown_key_is_shown_with_its_line_and_column() {
     let folder = Folder::with("old.yaml", "version: \"1\"\ntools:\n  x:\n    rulez: []\n");
     let ran = folder.run(&["policy", "import", "old.yaml"]).exits(1);
     assert!(ran.out.is_empty());

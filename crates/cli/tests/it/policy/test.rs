@@ -45,3 +45,18 @@ fn a_policy_with_problems_is_not_tested() {
     let ran = folder.run(&["policy", "test", "policy.json"]).exits(1);
     assert!(ran.out.contains("`version` is missing"), "{}", ran.out);
 }
+
+#[test]
+fn tests_that_rest_on_definitions_take_a_list_of_tools() {
+    let policy = r#"{ "version": "1", "default": "deny", "tools": { "@read": {} },
+      "tests": [ { "name": "pages are read", "call": { "tool": "get_page" }, "expect": "allow" } ] }"#;
+    let folder = Folder::with("policy.json", policy);
+    let list = r#"{ "tools": [ { "name": "get_page", "inputSchema": { "type": "object" } } ] }"#;
+    folder.write("tools.json", list);
+    let ran = folder.run(&["policy", "test", "policy.json"]).exits(1);
+    assert!(ran.out.contains("rests on the definition of `get_page`"), "{}", ran.out);
+    // Such a policy is not put in force either, and `check` says why.
+    let ran = folder.run(&["policy", "check", "policy.json"]).exits(1);
+    assert!(ran.out.contains("rests on the definition of `get_page`"), "{}", ran.out);
+    folder.run(&["policy", "test", "policy.json", "--tools", "tools.json"]).exits(0);
+}

@@ -42,13 +42,13 @@ fn the_last_words_of_a_server_that_ends_are_shown() {
 }
 
 #[test]
-fn a_command_that_is_not_there_is_told() {
+fn a_missing_command_is_an_error_with_a_hint() {
     let told = Folder::new().run(&["scan", "--", "no-such-program"]).exits(2);
     assert!(told.err.contains("`no-such-program` is not found\nhint:"), "{}", told.err);
 }
 
 #[test]
-fn a_command_without_the_dashes_before_it_is_told() {
+fn a_command_without_dashes_before_it_gets_a_hint() {
     let folder = Folder::new();
     let hint = "hint: put `--` before the command";
     for words in [&["scan", "npx", "-y", "notes"][..], &["wrap", "--policy", "p.json", "npx"]] {
@@ -70,13 +70,13 @@ fn garbage_on_standard_output_is_passed_over_or_told() {
     let told = scan(&folder, "exec yes garbage").exits(2);
     assert_eq!(told.err.matches("garbage").count(), 1, "{}", told.err);
     let told = scan(&folder, "exec cat").exits(2);
-    assert!(told.err.contains("repeats what it is told"), "{}", told.err);
+    assert!(told.err.contains("echoes its input"), "{}", told.err);
     let honest = format!("echo 'Debug: hello'; exec {SERVER}");
     assert!(scan(&folder, &honest).exits(0).out.contains("echo"));
 }
 
 #[test]
-fn an_error_instead_of_a_list_is_told() {
+fn an_error_instead_of_a_list_is_shown() {
     let folder = Folder::new();
     let script = "while read -r line; do id=${line#*\\\"id\\\":}; id=${id%%,*}; case $line in \
         *initialize\\\"*) echo \"{\\\"jsonrpc\\\":\\\"2.0\\\",\\\"id\\\":$id,\\\"result\\\":{\\\"protocolVersion\\\":\\\"2025-06-18\\\",\\\"capabilities\\\":{}}}\";; \
@@ -127,7 +127,7 @@ fn answering(lines: &'static str) -> String {
 }
 
 #[test]
-fn a_url_that_does_not_answer_as_a_server_does_is_told() {
+fn a_url_that_is_not_a_server_is_an_error() {
     let folder = Folder::new();
     let check = |url: &str, expected: &[&str]| {
         let told = folder.run(&["scan", "--timeout", "20s", "--url", url]).exits(2);

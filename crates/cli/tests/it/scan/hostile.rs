@@ -93,7 +93,7 @@ fn a_tool_with_a_finding_is_never_folded() {
 }
 
 #[test]
-fn a_list_that_is_none_is_told() {
+fn a_malformed_list_is_an_error() {
     for (tools, expected) in [
         (json!({"tools": [{"description": "nameless"}]}), "none of its tools has a name"),
         (json!({"tools": {}}), "no list of tools"),

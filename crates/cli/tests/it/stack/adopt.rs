@@ -21,7 +21,7 @@ fn texts(home: &Home) -> Vec<String> {
 }
 
 #[test]
-fn what_would_be_written_is_shown_first() {
+fn changes_are_shown_before_they_are_written() {
     let home = furnished();
     let before = texts(&home);
     let shown = home.stack(&["adopt", "--all", "--dry-run"]).exits(0);
@@ -144,7 +144,7 @@ fn a_policy_that_is_there_stays() {
 }
 
 #[test]
-fn a_policy_that_cannot_be_used_is_told() {
+fn an_unusable_policy_is_reported() {
     let home = furnished();
     home.stack(&["adopt", "notes", "--yes"]).exits(0);
     let policy = ".local/share/sluice/stack/policies/notes.json";
@@ -167,9 +167,9 @@ fn a_policy_that_cannot_be_used_is_told() {
     assert!(shown.contains("its policy cannot be used: it is gone"), "{shown}");
     assert_eq!(advice, "ask first");
     let told = home.stack(&["adopt", "notes"]).exits(1);
-    assert!(told.err.contains("`--yes` writes it anew"), "{}", told.err);
+    assert!(told.err.contains("`--yes` writes it again"), "{}", told.err);
     let told = home.stack(&["adopt", "notes", "--yes"]).exits(0);
-    assert!(told.err.contains("is written anew"), "{}", told.err);
+    assert!(told.err.contains("has been written again"), "{}", told.err);
     assert_eq!(home.text(policy), written);
     assert_eq!(page().1, "proceed");
 }
@@ -226,7 +226,7 @@ fn every_server_that_is_not_adopted_is_named() {
     let json = home.stack(&["adopt", "--client", "cursor", "--json", "--yes"]).exits(1).json();
     assert_eq!(json["refused"].as_array().unwrap().len(), 2, "{json}");
     assert!(json["refused"][0]["why"].as_str().unwrap().starts_with("it is disabled"), "{json}");
-    // It is left out on purpose, which is no problem; by its name it is adopted.
+    // It is left out on purpose, which is not a problem; by its name it is adopted.
     home.write(".claude.json", "{}");
     home.write(".cursor/mcp.json", r#"{"mcpServers": {"off": {"command": "notes-server", "args": ["list_notes"], "disabled": true}}}"#);
     let told = home.stack(&["adopt", "--all", "--yes"]).exits(0);
@@ -253,7 +253,7 @@ fn servers_that_do_not_answer_are_adopted_only_if_told_so() {
 }
 
 #[test]
-fn what_is_no_server_is_not_to_be_had_unseen_either() {
+fn an_invalid_server_cannot_be_adopted_unseen_either() {
     let home = Home::new();
     home.write(".cursor/mcp.json", r#"{"mcpServers": {"num": {"command": 5}}}"#);
     let refused = home.stack(&["adopt", "--all", "--yes"]).exits(1);

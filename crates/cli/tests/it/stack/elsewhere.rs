@@ -35,7 +35,7 @@ fn clients_start_the_link_that_the_program_was_called_by() {
 }
 
 #[test]
-fn what_was_adopted_with_another_data_directory_is_named_with_it() {
+fn a_server_adopted_with_another_data_directory_is_named_with_it() {
     let home = furnished();
     let before = home.text(".cursor/mcp.json");
     home.stack(&["adopt", "notes", "--yes"]).exits(0);

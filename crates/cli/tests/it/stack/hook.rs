@@ -152,7 +152,7 @@ fn a_check_that_is_not_told_all_does_not_wait_for_ever() {
 }
 
 #[test]
-fn what_cannot_be_read_is_asked_about() {
+fn the_hook_asks_if_a_client_file_cannot_be_read() {
     let home = furnished();
     home.write(".claude/settings.json", "{}");
     home.stack(&["hook", "--install"]).exits(0);

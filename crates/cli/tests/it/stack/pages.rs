@@ -1,4 +1,4 @@
-//! What is printed, to the byte.
+//! Golden tests of printed output, byte for byte.
 
 use unicode_width::UnicodeWidthStr as _;
 
@@ -73,7 +73,7 @@ fn only_the_very_package_is_known_from_the_catalogue() {
     ] {
         assert_eq!(advice(command, package), (false, "ask first".into()), "{command} {package}");
     }
-    // What others say of one that only reads is no reason to go on without a policy.
+    // What others say of one that only reads is not a reason to go on without a policy.
     assert_eq!(advice("uvx", "mcp-server-time"), (true, "connect with rules".into()));
 }
 
@@ -90,7 +90,7 @@ fn clients_are_counted_for_the_servers_beside_them() {
 }
 
 #[test]
-fn what_changed_is_told() {
+fn changes_since_the_last_scan_are_shown() {
     let home = Home::new();
     let settings = home.path("settings").display().to_string();
     let file = |tools: &str, words: &str, more: &str| {
@@ -146,7 +146,7 @@ fn a_broken_file_is_told_beside_the_rest() {
 }
 
 #[test]
-fn servers_that_go_past_the_gateway_are_told() {
+fn servers_that_bypass_the_gateway_are_reported() {
     let home = furnished();
     home.write("code/sluice.toml", "[servers.kept]\ncommand = [\"notes-server\", \"get_time\"]\n");
     let page = home.stack(&[]).exits(0);
@@ -225,7 +225,7 @@ fn nothing_is_started_unless_asked() {
 }
 
 #[test]
-fn what_a_project_brings_along_is_started_only_if_that_is_said() {
+fn servers_of_a_project_are_started_only_with_the_flag() {
     let home = Home::new();
     let record = home.path("record").display().to_string();
     home.write(

@@ -88,7 +88,7 @@ fn a_url_in_a_variable_is_in_no_message() {
         .output()
         .unwrap();
     let error = String::from_utf8(ran.stderr).unwrap();
-    assert!(error.contains("what `env:SECRET_URL` names is no URL of a server"), "{error}");
+    assert!(error.contains("what `env:SECRET_URL` names is not the URL of a server"), "{error}");
     assert!(!error.contains("canary"), "{error}");
 }
 

@@ -24,7 +24,7 @@ pub(crate) static MODERN: LazyLock<Value> = LazyLock::new(|| {
 });
 
 /// Far more than anything here takes.
-const PATIENCE: Duration = Duration::from_secs(20);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(20);
 
 pub(crate) struct Client {
     pub(crate) process: Child,
@@ -77,7 +77,7 @@ impl Client {
     /// The next message.
     #[track_caller]
     pub(crate) fn read(&self) -> Value {
-        let line = self.said.recv_timeout(PATIENCE).unwrap();
+        let line = self.said.recv_timeout(ANSWER_TIMEOUT).unwrap();
         serde_json::from_str(&line).unwrap()
     }
 

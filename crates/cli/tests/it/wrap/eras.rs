@@ -73,7 +73,7 @@ fn a_modern_client_and_a_legacy_command_meet() {
 /// The command is introduced to its client, not to the gateway, also if the
 /// gateway needs its list first.
 #[test]
-fn a_call_may_be_the_first_thing_that_is_said() {
+fn a_call_may_be_the_first_message() {
     let policy = r#"{"version":"1","default":"deny","tools":{"@other":{}}}"#;
     let folder = Folder::with("policy.json", policy);
     let record = folder.path().join("record").display().to_string();

@@ -4,8 +4,8 @@
 //! [`Test`].
 
 use crate::{
+    default_messages::{Needs, Phrase, Phrases},
     operator::{Number, Scalar, Test},
-    words::{Needs, Phrase, Phrases},
 };
 
 /// One operator.
@@ -58,7 +58,7 @@ const fn needs(phrase: &'static str, argument: &'static str) -> Phrases {
     Phrases { condition: Phrase::Before(phrase), needs: Needs::Argument(argument) }
 }
 
-pub(crate) static OPERATORS: [Operator; 14] = [
+pub(crate) static OPERATORS: [Operator; 15] = [
     operator(
         "eq",
         Takes::Scalar(|one| Test::OneOf(Box::new([one]))),
@@ -142,6 +142,13 @@ pub(crate) static OPERATORS: [Operator; 14] = [
         "The string begins so.",
         needs("starts with", "a string"),
         &["prefix", "begins_with", "startswith", "startsWith"],
+    ),
+    operator(
+        "ends_with",
+        Takes::Text(Test::EndsWith),
+        "The string ends so.",
+        needs("ends with", "a string"),
+        &["suffix", "endswith", "endsWith"],
     ),
     operator(
         "path_within",

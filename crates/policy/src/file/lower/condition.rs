@@ -8,7 +8,7 @@ use crate::{
         grammar::{OPERATORS, Operator, Takes},
         node::{Content, Node},
     },
-    operator::{Directories, HostPattern, Hosts, Number, Scalar, Test},
+    operator::{Directories, HostPattern, Hosts, Number, Scalar, Test, TextPatternError},
     path::ArgPath,
 };
 
@@ -61,9 +61,7 @@ impl Lowering<'_> {
             let name = if is_args { rest } else { plain }.trim_matches('.');
             let usable = !name.is_empty() && !name.contains("..") && !name.contains(['/', '[']);
             let hint = match name {
-                counter if counter.starts_with("state.") => {
-                    "what is counted goes into `limits`".into()
-                }
+                counter if counter.starts_with("state.") => "counters go into `limits`".into(),
                 name if usable => format!("write `args.{name}`"),
                 _ => "write it as `args.amount` or `args.items.*.id`".into(),
             };
@@ -104,6 +102,12 @@ impl Lowering<'_> {
     fn regex(&mut self, source: &str, value: &Node) -> Option<Test> {
         match self.patterns.compile(source) {
             Ok(pattern) => Some(Test::Regex(pattern)),
+            Err(error @ TextPatternError::TooSlow(_)) => {
+                let hint = "begin it with `^` and bound its length, or lower its counts, \
+                            such as the 500 in `.{500}`";
+                self.problems.add_with_hint(value.span, error.to_string(), hint.into());
+                None
+            }
             Err(error) => {
                 self.problems.add(value.span, error.to_string());
                 None

@@ -1,4 +1,4 @@
-//! Lowers limits and their short form, and checks counters that several rules share.
+//! Lowers limits, their short form and `concurrent`, and checks counters that several rules share.
 
 use super::{FirstUse, Lowering, list, rule::Rule, text};
 use crate::{
@@ -8,7 +8,8 @@ use crate::{
         check::{did_you_mean, nearest},
         node::{Node, Span},
     },
-    limit::{Limit, Scope},
+    limit::{Concurrency, Limit, Scope},
+    policy::Mode,
     time::{LONGEST_WINDOW, Window},
 };
 
@@ -46,6 +47,7 @@ impl Lowering<'_> {
             max_text: max.into(),
             increment_from,
             rule: format!("{}/limits/{}", rule.base, counter?).into(),
+            mode: self.mode,
             message: rule.message(text(node, "on_deny")),
             counter: counter?.into(),
         };
@@ -74,6 +76,7 @@ impl Lowering<'_> {
             max_text: max.into(),
             increment_from: None,
             rule: format!("{}/limits/{counter}", rule.base).into(),
+            mode: self.mode,
             message: rule.message(None),
             counter: counter.into(),
         };
@@ -91,9 +94,9 @@ impl Lowering<'_> {
             return Some((max, window));
         }
         let message = format!("`rate_limit` must be such as `10/minute`, found `{text}`");
-        let near = nearest(word, ["minute", "hour", "day"]).filter(|_| whole);
+        let near = nearest(word, ["minute", "hour", "day", "month"]).filter(|_| whole);
         let hint = did_you_mean(near.map(|word| format!("{max}/{word}")).as_deref()).unwrap_or_else(
-            || format!("a whole number, `/`, and `minute`, `hour`, `day` or 1 to {LONGEST_WINDOW} seconds"),
+            || format!("a whole number, `/`, and `minute`, `hour`, `day`, `month` or 1 to {LONGEST_WINDOW} seconds"),
         );
         self.problems.add_with_hint(span, message, hint);
         None
@@ -125,6 +128,16 @@ impl Lowering<'_> {
         }
         Some(limit)
     }
+}
+
+/// The calls that may be in progress at a time: `concurrent`, in either form.
+pub(super) fn concurrency(rule: &Rule<'_>, mode: Mode) -> Option<Concurrency> {
+    let node = rule.node.get("concurrent")?;
+    let max = node.get("max").unwrap_or(node).as_whole()?;
+    let scope = text(node, "scope").map_or(Some(Scope::Grant), Scope::from_name)?;
+    let message = rule.message(text(node, "on_deny"));
+    let id = format!("{}/concurrent", rule.base).into();
+    Some(Concurrency { max, scope, rule: id, mode, message })
 }
 
 fn window(node: &Node) -> Option<Window> {

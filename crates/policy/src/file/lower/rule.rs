@@ -1,6 +1,6 @@
 //! Lowers one rule: expands short forms and compiles the rest.
 
-use super::{Lowering, list, text};
+use super::{Lowering, limit::concurrency, list, text};
 use crate::{
     approval::{Approval, DEFAULT_EXPIRES_SECONDS},
     condition::Predicate,
@@ -38,6 +38,7 @@ impl Lowering<'_> {
         node: &Node,
     ) -> Entry {
         let rule = Rule { key, base, node };
+        self.patterns.begin_rule(!matches!(pattern, Pattern::Exact(_)));
         self.count_conditions(&rule);
         let except = self.except(&rule, &pattern);
         let action = text(node, "action");
@@ -60,6 +61,7 @@ impl Lowering<'_> {
             deny_if: deny_if.into(),
             approval: self.approval(&rule, action == Some("approve")),
             limits: self.limits(&rule).into(),
+            concurrent: concurrency(&rule, self.mode),
         }
     }
 
@@ -115,7 +117,7 @@ impl Lowering<'_> {
                     ValidateBy::Schema { schema: Box::new(schema), text: node.to_string().into() }
                 }
                 Err(why) => {
-                    let message = format!("`validate_args` is no usable JSON Schema: {why}");
+                    let message = format!("`validate_args` is not a valid JSON Schema: {why}");
                     self.problems.add(node.span, message);
                     ValidateBy::Default
                 }

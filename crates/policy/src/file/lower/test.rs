@@ -1,5 +1,6 @@
 //! Lowers the policy's own tests.
 
+use sluice_classify::Category;
 use sluice_wire::json::{Bounds, Document, Reason, Refusal};
 
 use super::{Lowering, text};
@@ -41,6 +42,7 @@ impl Lowering<'_> {
             },
             times: u32::try_from(times).unwrap_or(1),
             at,
+            category: text(call, "category").and_then(Category::from_name),
             expect: Outcome::from_name(text(node, "expect")?)?,
             rule: text(node, "rule").map(Box::from),
             offset: node.span.start,

@@ -18,6 +18,8 @@ pub(crate) struct Attempt {
     /// What all counters read but the one named, which is empty.
     pub(crate) reading: &'static str,
     pub(crate) empty: &'static str,
+    /// How many calls are in progress, for most rules.
+    pub(crate) in_progress: &'static str,
     pub(crate) millis: i64,
 }
 
@@ -67,13 +69,14 @@ pub(crate) fn attempts(calls: usize) -> impl Strategy<Value = Vec<Attempt>> {
     let empty = select(&["", "spent", "calls"][..]);
     let millis = -100_000_000_000_i64..2_000_000_000_000;
     let tool = prop_oneof![2 => select(&pool::TOOLS[..2]), 1 => select(pool::TOOLS)];
-    let rest = (tool, knowledge, select(pool::READINGS), empty, millis);
+    let in_progress = select(&["0", "1", "2", "3"][..]);
+    let rest = (tool, knowledge, select(pool::READINGS), empty, in_progress, millis);
     let args = prop_oneof![1 => Just(None), 20 => arguments().prop_map(Some)];
     (vec(args, calls.div_ceil(5)), vec((any::<Index>(), rest), calls)).prop_map(|(args, rest)| {
         rest.into_iter()
-            .map(|(index, (tool, knowledge, reading, empty, millis))| {
+            .map(|(index, (tool, knowledge, reading, empty, in_progress, millis))| {
                 let args = index.get(&args).clone();
-                Attempt { tool, args, knowledge, reading, empty, millis }
+                Attempt { tool, args, knowledge, reading, empty, in_progress, millis }
             })
             .collect()
     })

@@ -24,6 +24,7 @@ const COUNTERS: &[(&str, [&str; 2], &str, Option<&str>)] = &[
     ("spent", ["\"day\"", "86400"], "principal", Some("args.amount")),
     ("sent", ["7", "7"], "session", Some("args.to.amount")),
     ("first", ["2678400", "2678400"], "grant", Some("args.items.0.amount")),
+    ("monthly", ["\"month\"", "\"month\""], "server", None),
 ];
 
 /// Any policy; nearly all of them load.
@@ -114,6 +115,7 @@ pub(crate) fn rule() -> BoxedStrategy<Value> {
         may("deny_if", 30, predicates("deny_if", 0..=2)),
         may("limits", 35, list(limit(), 0..=3)),
         may("rate_limit", 20, rate_limit()),
+        may("concurrent", 20, concurrent()),
         may("approval", 14, approval),
         may("validate_args", 12, validate),
     ])
@@ -126,6 +128,19 @@ fn rate_limit() -> BoxedStrategy<Value> {
         text(&["10/minute", "0/minute", "1/60", "100/minute"]),
         record(vec![must("max", number(pool::BOUNDS)), must("window", text(&["minute"]))]),
         record(vec![must("max", number(&["10", "2.5"])), must("window", number(&["60"]))]),
+    ]
+    .boxed()
+}
+
+fn concurrent() -> BoxedStrategy<Value> {
+    const MOST: &[&str] = &["0", "1", "2", "3", "1000000"];
+    prop_oneof![
+        number(MOST),
+        record(vec![
+            must("max", number(MOST)),
+            may("scope", 60, text(&["grant", "session", "principal", "server"])),
+            may("on_deny", 40, words()),
+        ]),
     ]
     .boxed()
 }
@@ -230,7 +245,10 @@ fn numeric() -> BoxedStrategy<Value> {
 fn textual() -> BoxedStrategy<Value> {
     prop_oneof![
         operator(&["regex"], must("value", text(pool::REGEXES))),
-        operator(&["contains", "starts_with", "eq", "neq"], must("value", text(pool::TEXTS))),
+        operator(
+            &["contains", "starts_with", "ends_with", "eq", "neq"],
+            must("value", text(pool::TEXTS))
+        ),
         operator(&["in", "not_in"], must("value", list(text(pool::TEXTS), 0..=6))),
     ]
     .boxed()

@@ -74,6 +74,7 @@ impl Tally {
             ("look-alike", 8),
             ("amount", 15),
             ("limit", 30),
+            ("concurrent", 12),
         ] {
             let found = self.outcomes.get(kind).copied().unwrap_or_default();
             let enough = u64::from(found) * 1000 >= u64::from(calls) * per_mille;
@@ -93,9 +94,11 @@ fn compare(
     let args = attempt.args.clone().unwrap_or_else(|| json!({}));
     let mut verdict = oracle::judge(text, attempt.tool, &args, &facts, &fits);
     verdict.charges.sort_by(|a, b| a.counter.cmp(&b.counter));
+    verdict.leases.sort_by(|a, b| a.rule.cmp(&b.rule));
     let refused = matches!(verdict.outcome, "allow" | "hold").then(|| {
         let reading = |counter: &str| Decimal::parse(attempt.reads(counter)).unwrap();
-        oracle::admit(text, attempt.tool, &args, &facts, &fits, &reading)
+        let in_flight = |rule: &str| Decimal::parse(attempt.in_progress(rule)).unwrap();
+        oracle::admit(text, attempt.tool, &args, &facts, &fits, &reading, &in_flight)
     });
     let wanted = Said { verdict, refused: refused.flatten() };
     let found = said(policy, attempt, world.facts(attempt));
@@ -109,7 +112,9 @@ fn compare(
 fn kind(said: &Said) -> String {
     let rule = said.verdict.rule.as_deref().unwrap_or_default();
     let has = |part: &str| rule.contains(part);
+    let refused = said.refused.as_ref().map(|(rule, _)| rule.as_str());
     let kind = match said.verdict.outcome {
+        "allow" if refused.is_some_and(|rule| rule.ends_with("/concurrent")) => "concurrent",
         "allow" if said.refused.is_some() => "limit",
         "allow" => "allow",
         "hold" => "hold",
@@ -148,7 +153,7 @@ fn compare_access(policy: &Policy, text: &Value) -> Result<(), TestCaseError> {
 
 /// As much of JSON Schema as the generated schemas use.
 /// Arguments with a number too long to be checked fit no schema.
-fn fits(schema: &Value, args: &Value) -> Option<bool> {
+pub(super) fn fits(schema: &Value, args: &Value) -> Option<bool> {
     satisfies(schema, args).map(|fits| fits && !has_huge_number(args))
 }
 

@@ -1,4 +1,4 @@
-//! A limit of N admits exactly N, whatever is counted and whoever shares the counter.
+//! A limit of N admits exactly N, for every counter and every scope.
 
 use std::collections::HashMap;
 
@@ -23,7 +23,7 @@ impl Counters {
         };
         let key = |limit: &Limit| (limit.counter().to_owned(), limit.window().start(at));
         let reading = |limit: &Limit| self.0.get(&key(limit)).copied().unwrap_or_default();
-        let admitted = allow.admit(reading).is_ok();
+        let admitted = allow.admit(reading, |_| Amount::ZERO).is_ok();
         for charge in allow.charges().filter(|_| admitted) {
             let counter = self.0.entry(key(charge.limit)).or_default();
             *counter = counter.checked_add(charge.amount).unwrap();

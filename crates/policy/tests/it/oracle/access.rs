@@ -16,7 +16,7 @@ pub(crate) fn resource_allowed(policy: &Value, uri: &str) -> bool {
     access(policy, "resources", uri) && !(listed && climbs(uri))
 }
 
-/// Whether the prompt may be had, completed or listed.
+/// Whether the prompt may be used, completed or listed.
 pub(crate) fn prompt_allowed(policy: &Value, name: &str) -> bool {
     access(policy, "prompts", name)
 }

@@ -1,5 +1,4 @@
-//! Steps 2 and 3: whether the tool can be had at all, and so whether `tools/list` shows
-//! it.
+//! Steps 2 and 3: whether the tool is available, and so whether `tools/list` shows it.
 
 use serde_json::Value;
 
@@ -7,54 +6,54 @@ use super::Facts;
 use super::entry::{matching, written};
 use super::pattern::{is_category, matches, names, texts};
 
-/// Whether a tool can be had.
+/// Whether a tool is available.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Having {
+pub(crate) enum Availability {
     /// It is hidden: `(hidden)`.
     Hidden,
     /// The answer depends on a definition that is not known: `(unknown tool)`.
     Unknown,
     /// It is not listed, and the default is to deny: `(default deny)`.
     DefaultDeny,
-    /// It can be had, as far as these steps go.
-    Open,
+    /// It is available, as far as these steps go.
+    Available,
 }
 
 /// Judges steps 2 and 3.
-pub(crate) fn having(policy: &Value, tool: &str, facts: &Facts) -> Having {
+pub(crate) fn check_availability(policy: &Value, tool: &str, facts: &Facts) -> Availability {
     let hides = hides(policy);
     // What hides by name hides without any knowledge of the definition; categories
     // match only where it is known.
     if hides.iter().any(|hide| hide.covers(tool) && matches(&hide.pattern, tool, facts)) {
-        return Having::Hidden;
+        return Availability::Hidden;
     }
     let known = matches!(facts, Facts::Known { .. });
     if !known && (hides.iter().any(|hide| hide.open_category(tool)) || category_entry(policy, tool))
     {
-        return Having::Unknown;
+        return Availability::Unknown;
     }
     if *facts == Facts::NotInList && !hides.is_empty() {
-        return Having::Unknown;
+        return Availability::Unknown;
     }
     if matching(policy, tool, facts).is_empty() && policy["default"] != "allow" {
-        return Having::DefaultDeny;
+        return Availability::DefaultDeny;
     }
-    Having::Open
+    Availability::Available
 }
 
 /// Whether the tool is shown in `tools/list`.
 ///
-/// Under enforcement a list leaves out what cannot be had: the hidden, the unlisted
-/// under `default: "deny"`, and what cannot be answered. In shadow mode it leaves out
-/// only what is hidden, or might be.
+/// Under enforcement a list leaves out unavailable tools: hidden ones, unlisted ones under
+/// `default: "deny"`, and those for which the answer is unknown. In shadow mode it leaves
+/// out only tools that are hidden or might be.
 pub(crate) fn listed_in_view(policy: &Value, tool: &str, facts: &Facts) -> bool {
-    let having = having(policy, tool, facts);
+    let availability = check_availability(policy, tool, facts);
     if policy["mode"] == "shadow" {
         let known = matches!(facts, Facts::Known { .. });
         let maybe_hidden = !known && hides(policy).iter().any(|hide| hide.open_category(tool));
-        return having != Having::Hidden && !maybe_hidden;
+        return availability != Availability::Hidden && !maybe_hidden;
     }
-    having == Having::Open
+    availability == Availability::Available
 }
 
 /// One thing the policy hides.
@@ -90,6 +89,11 @@ fn hides(policy: &Value) -> Vec<Hide> {
         except: rule.get("except").cloned(),
     }));
     all
+}
+
+/// Whether the policy hides any tool.
+pub(crate) fn hides_anything(policy: &Value) -> bool {
+    !hides(policy).is_empty()
 }
 
 /// Whether an entry of `tools` selects by category and might apply to the tool.

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::answer::{Having, having};
+use super::answer::{Availability, check_availability};
 use super::entry::{Entry, applying};
 use super::limit;
 use super::predicate::{Combine, condition, conditions, fires, id};
@@ -19,16 +19,18 @@ pub(crate) fn judge(
     facts: &Facts,
     schema: SchemaCheck<'_>,
 ) -> Verdict {
-    // Arguments that are no object are refused before any policy is asked, so there is
+    // Arguments that are not an object are refused before any policy is asked, so there is
     // no rule to name.
     if !args.is_object() {
         return verdict("deny", None, None);
     }
-    match having(policy, tool, facts) {
-        Having::Hidden => return verdict("hide", Some("(hidden)".to_owned()), None),
-        Having::Unknown => return verdict("deny", Some("(unknown tool)".to_owned()), None),
-        Having::DefaultDeny => return verdict("deny", Some("(default deny)".to_owned()), None),
-        Having::Open => {}
+    match check_availability(policy, tool, facts) {
+        Availability::Hidden => return verdict("hide", Some("(hidden)".to_owned()), None),
+        Availability::Unknown => return verdict("deny", Some("(unknown tool)".to_owned()), None),
+        Availability::DefaultDeny => {
+            return verdict("deny", Some("(default deny)".to_owned()), None);
+        }
+        Availability::Available => {}
     }
     let entries = applying(policy, tool, facts);
     let denial = validate(policy, &entries, args, facts, schema)
@@ -39,13 +41,15 @@ pub(crate) fn judge(
         return verdict("deny", Some(rule), message);
     }
     let charges = limit::charges(&entries, args);
+    let leases: Vec<_> = entries.iter().filter_map(limit::lease).map(|(lease, _)| lease).collect();
     if let Some(held) = held(&entries, args) {
         // Holding is step 7 and amounts are step 8, so a call is held even where its
         // amount will deny it later.
-        return Verdict { charges: charges.unwrap_or_default(), ..held };
+        let leases = if charges.is_ok() { leases } else { Vec::new() };
+        return Verdict { charges: charges.unwrap_or_default(), leases, ..held };
     }
     match charges {
-        Ok(charges) => Verdict { charges, ..verdict("allow", None, None) },
+        Ok(charges) => Verdict { charges, leases, ..verdict("allow", None, None) },
         Err((rule, message)) => verdict("deny", Some(rule), message),
     }
 }
@@ -61,13 +65,14 @@ pub(crate) fn admit(
     facts: &Facts,
     _schema: SchemaCheck<'_>,
     reading: &dyn Fn(&str) -> Decimal,
+    in_flight: &dyn Fn(&str) -> Decimal,
 ) -> Option<(String, Option<String>)> {
-    limit::refused(&applying(policy, tool, facts), args, reading)
+    limit::refused(&applying(policy, tool, facts), args, reading, in_flight)
 }
 
 /// A verdict without charges and without approval.
 fn verdict(outcome: &'static str, rule: Option<String>, message: Option<String>) -> Verdict {
-    Verdict { outcome, rule, message, charges: Vec::new(), approval: None }
+    Verdict { outcome, rule, message, charges: Vec::new(), leases: Vec::new(), approval: None }
 }
 
 /// Step 4. The policy-level switch is the most general of all and is named last.

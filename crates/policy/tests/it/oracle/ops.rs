@@ -33,6 +33,7 @@ pub(crate) fn holds(
         "gte" => numbers(argument, value).map(|(left, right)| left >= right),
         "contains" => contains(argument, value),
         "starts_with" => Ok(text(argument)?.starts_with(text(value)?)),
+        "ends_with" => Ok(text(argument)?.ends_with(text(value)?)),
         "regex" => {
             Ok(Regex::new(text(value)?).map_err(|_| Problem::Type)?.is_match(text(argument)?))
         }

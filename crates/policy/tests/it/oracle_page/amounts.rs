@@ -10,10 +10,16 @@ fn spending() -> Value {
     json!({ "limits": [{ "counter": "c", "window": "day", "max": 100, "increment_from": "args.n" }] })
 }
 
+/// No calls are in flight.
+fn none(_: &str) -> Decimal {
+    Decimal::from(0)
+}
+
 /// The rule that refuses step 8, if any, with every counter at this reading.
 fn refused(policy: &Value, args: Value, reading: &str) -> Option<String> {
     let reading = Decimal::parse(reading).unwrap();
-    admit(policy, "t", &args, &known("other"), &schema, &|_| reading.clone()).map(|(rule, _)| rule)
+    admit(policy, "t", &args, &known("other"), &schema, &|_| reading.clone(), &none)
+        .map(|(rule, _)| rule)
 }
 
 /// Parses arguments from their text on the wire.
@@ -75,8 +81,8 @@ fn one_call_charges_a_shared_counter_once_and_must_fit_the_smallest_max() {
     let charges = judge(&policy, "t", json!({})).charges;
     assert_eq!(charges.len(), 1);
     assert_eq!(
-        (charges[0].scope.as_str(), charges[0].window_seconds, charges[0].max.to_string()),
-        ("server", 90, "5".to_owned())
+        (charges[0].scope.as_str(), charges[0].window.as_str(), charges[0].max.to_string()),
+        ("server", "90", "5".to_owned())
     );
     assert_eq!(refused(&policy, json!({}), "4"), None);
     assert_eq!(refused(&policy, json!({}), "5"), Some("/all_tools/limits/c".to_owned()));
@@ -94,7 +100,7 @@ fn charges_come_in_naming_order_and_messages_from_the_limit() {
     assert_eq!(counters, ["c", "t_rate", "all_tools_rate"]);
     let words = |full: &'static str| {
         let reading = move |counter: &str| Decimal::from(if counter == full { 1000 } else { 0 });
-        admit(&policy, "t", &json!({}), &known("other"), &schema, &reading)
+        admit(&policy, "t", &json!({}), &known("other"), &schema, &reading, &none)
             .and_then(|(_, message)| message)
     };
     assert_eq!(words("c").as_deref(), Some("Slow."));
@@ -122,4 +128,41 @@ fn limits_come_after_approval() {
     assert_eq!((line(&verdict).as_str(), verdict.charges.len()), ("hold /tools/t/approval", 1));
     let verdict = judge(&policy, "t", json!({}));
     assert_eq!((line(&verdict).as_str(), verdict.charges.len()), ("hold /tools/t/approval", 0));
+}
+
+#[test]
+fn a_place_is_taken_for_each_entry_that_applies() {
+    let policy = json!({ "default": "deny",
+        "all_tools": { "concurrent": { "max": 4, "scope": "server" } },
+        "tools": { "t": { "concurrent": 2 }, "t*": { "concurrent": { "max": 3, "on_deny": "Wait." } },
+            "u": { "concurrent": 1 } } });
+    let leases = judge(&policy, "t", json!({})).leases;
+    let found: Vec<_> = leases.iter().map(|lease| (&*lease.rule, &*lease.scope)).collect();
+    let expected = [
+        ("/tools/t/concurrent", "grant"),
+        ("/tools/t*/concurrent", "grant"),
+        ("/all_tools/concurrent", "server"),
+    ];
+    assert_eq!(found, expected);
+    let admitted = |in_flight: u64| {
+        let in_flight = move |_: &str| Decimal::from(in_flight);
+        admit(&policy, "t", &json!({}), &known("other"), &schema, &none, &in_flight)
+    };
+    assert_eq!(admitted(1), None);
+    assert_eq!(admitted(2), Some(("/tools/t/concurrent".into(), None)));
+}
+
+#[test]
+fn limits_of_an_entry_come_before_its_places() {
+    let policy = json!({ "default": "deny", "tools": {
+        "t": { "concurrent": 1, "rate_limit": "1/minute" }, "t*": { "concurrent": 0 } } });
+    let named = |used: u64, in_flight: u64| {
+        let used = move |_: &str| Decimal::from(used);
+        let in_flight = move |_: &str| Decimal::from(in_flight);
+        admit(&policy, "t", &json!({}), &known("other"), &schema, &used, &in_flight)
+            .map(|(rule, _)| rule)
+    };
+    assert_eq!(named(1, 1).as_deref(), Some("/tools/t/limits/t_rate"));
+    assert_eq!(named(0, 1).as_deref(), Some("/tools/t/concurrent"));
+    assert_eq!(named(0, 0).as_deref(), Some("/tools/t*/concurrent"));
 }

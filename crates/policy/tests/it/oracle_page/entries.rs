@@ -13,8 +13,8 @@ fn the_example_caps_eval_and_denies_the_rest() {
     assert_eq!(verdict.outcome, "allow");
     let charge = &verdict.charges[0];
     assert_eq!(
-        (charge.counter.as_str(), charge.scope.as_str(), charge.window_seconds),
-        ("eval_rate", "grant", 60)
+        (charge.counter.as_str(), charge.scope.as_str(), charge.window.as_str()),
+        ("eval_rate", "grant", "60")
     );
     assert_eq!((charge.amount.to_string(), charge.max.to_string()), ("1".into(), "10".into()));
     assert_eq!(line(&judge(&policy, "Eval", json!({}))), "deny (default deny)");
@@ -62,21 +62,22 @@ fn action_approve_is_approval_true() {
 #[test]
 fn rate_limit_is_one_limit_named_after_the_key() {
     for (written, window) in [
-        (json!("10/minute"), 60),
-        (json!({ "max": 10, "window": 60 }), 60),
-        (json!("10/day"), 86400),
+        (json!("10/minute"), "60"),
+        (json!({ "max": 10, "window": 60 }), "60"),
+        (json!("10/day"), "86400"),
+        (json!("10/month"), "month"),
     ] {
         let policy = json!({ "default": "deny", "tools": { "Fs_*": { "rate_limit": written } } });
         let verdict = judge(&policy, "Fs_read", json!({}));
         let charge = &verdict.charges[0];
         assert_eq!((charge.counter.as_str(), charge.scope.as_str()), ("Fs_*_rate", "grant"));
-        assert_eq!((charge.window_seconds, charge.max.to_string()), (window, "10".to_owned()));
+        assert_eq!((charge.window.as_str(), charge.max.to_string()), (window, "10".to_owned()));
     }
     let policy = json!({ "default": "allow", "all_tools": { "rate_limit": "3/hour" } });
     let verdict = judge(&policy, "any", json!({}));
     assert_eq!(
-        (verdict.charges[0].counter.as_str(), verdict.charges[0].window_seconds),
-        ("all_tools_rate", 3600)
+        (verdict.charges[0].counter.as_str(), verdict.charges[0].window.as_str()),
+        ("all_tools_rate", "3600")
     );
 }
 

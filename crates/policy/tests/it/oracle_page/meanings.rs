@@ -62,6 +62,7 @@ fn a_wrong_type_cannot_be_judged() {
         ("eq", json!(1), json!({})),
         ("regex", json!("5"), json!(5)),
         ("starts_with", json!("5"), json!(5)),
+        ("ends_with", json!("5"), json!(5)),
         ("contains", json!("5"), json!(5)),
         ("contains", json!(5), json!("5")),
         ("path_within", json!(["/"]), json!(["/"])),

@@ -29,7 +29,7 @@ fn regex_searches_anywhere_and_dollar_is_the_very_end() {
 }
 
 #[test]
-fn contains_and_starts_with() {
+fn contains_starts_with_and_ends_with() {
     op("contains", json!("bc"), json!("abcd"), Ok(true));
     op("contains", json!("bd"), json!("abcd"), Ok(false));
     op("contains", json!("b"), json!(["a", "b"]), Ok(true));
@@ -39,6 +39,8 @@ fn contains_and_starts_with() {
     op("contains", json!(1), json!([]), Ok(false));
     op("starts_with", json!("ab"), json!("abc"), Ok(true));
     op("starts_with", json!("ab"), json!("cab"), Ok(false));
+    op("ends_with", json!("ab"), json!("cab"), Ok(true));
+    op("ends_with", json!("ab"), json!("abc"), Ok(false));
 }
 
 #[test]

@@ -43,7 +43,7 @@ fn unknown_methods_pass_only_if_named_under_either_default() {
 }
 
 #[test]
-fn lists_leave_out_what_cannot_be_had() {
+fn lists_leave_out_unavailable_tools() {
     let mut policy = json!({ "default": "deny", "hide": ["h", "@destructive"], "tools": { "t": {}, "d": { "action": "deny" }, "h": {} } });
     let shown =
         |policy: &serde_json::Value, tool: &str| listed_in_view(policy, tool, &known("other"));

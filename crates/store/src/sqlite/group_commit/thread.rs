@@ -8,11 +8,8 @@ use std::{
     time::Duration,
 };
 
-use super::{Batch, GroupCommit};
-use crate::{
-    StoreError,
-    sqlite::{checkpoint::Checkpoints, open, read::Readers, writer::Writer},
-};
+use super::{Batch, GroupCommit, watch::Watch};
+use crate::sqlite::{checkpoint::Checkpoints, open, read::Readers, writer::Writer};
 
 /// How long deferred records wait for another commit to join.
 const DEFER: Duration = Duration::from_millis(20);
@@ -20,7 +17,7 @@ const DEFER: Duration = Duration::from_millis(20);
 const RETRY: Duration = Duration::from_secs(1);
 
 impl GroupCommit {
-    pub(super) fn run_to_end(&self, mut checkpoints: Checkpoints, readers: &Readers) {
+    pub(super) fn run_to_end(&self, watch: Watch, mut checkpoints: Checkpoints, readers: &Readers) {
         // A panic must not leave callers waiting: they get an error instead.
         let ran = std::panic::catch_unwind(AssertUnwindSafe(|| self.run_thread(&mut checkpoints)));
         if ran.is_err() {
@@ -28,6 +25,7 @@ impl GroupCommit {
         }
         // The writer's connection closes last: that checkpoints the rest of the
         // write-ahead log and removes the file.
+        drop(watch);
         drop(checkpoints);
         readers.close();
         drop(self.writer.lock().unwrap_or_else(PoisonError::into_inner).take());
@@ -37,22 +35,44 @@ impl GroupCommit {
     /// The thread's main loop.
     fn run_thread(&self, checkpoints: &mut Checkpoints) {
         // If this fails, so will the first write, which reports the error.
-        self.with_writer(|writer| drop(writer.touch()));
+        self.with_writer(|writer| {
+            if writer.begin(open::BUSY_TIMEOUT).is_ok() {
+                let touched = writer.touch().map_err(crate::StoreError::from);
+                let freed = touched.and_then(|()| writer.free_ended_leases());
+                drop(freed.and_then(|()| writer.commit()));
+                let mut state = self.lock();
+                (state.log, state.clock_ahead) = (writer.space(), writer.distrust());
+            }
+        });
         loop {
-            let (batch, is_last) = self.take();
-            let has_work =
-                !(batch.writes.is_empty() && batch.tasks.is_empty() && batch.deferred.is_empty());
-            let is_failing = self.lock().failure.is_some();
+            let (mut batch, is_last) = self.take();
             let ran = self.with_writer(|writer| {
+                let is_failing = {
+                    let mut state = self.lock();
+                    mem::swap(&mut state.ended, &mut batch.ended);
+                    state.failure.is_some()
+                };
+                let has_work = !batch.is_empty();
                 if has_work || is_failing {
-                    let begun = writer.begin(open::BUSY_TIMEOUT).map_err(StoreError::from);
+                    // With the durability `power`, every commit syncs.
+                    let is_synced = batch.needs_sync && self.callers_commit;
+                    let begun = writer
+                        .sync_commits(is_synced)
+                        .map_err(crate::StoreError::from)
+                        .and_then(|()| writer.begin(open::BUSY_TIMEOUT));
                     // Only a real write shows whether writing works again.
                     let is_probe = is_failing && !has_work;
                     let probed =
                         begun.and_then(|()| if is_probe { writer.probe() } else { Ok(()) });
-                    self.commit(writer, batch, probed, Writer::commit_with_end);
+                    self.commit(writer, batch, probed);
+                    // If this fails, calls only wait for the disk until it does not.
+                    let _ = writer.sync_commits(false);
                     // The file is maintained again when the store is idle.
                     self.lock().is_dirty = true;
+                }
+                if !has_work || is_last {
+                    // Another process that is writing, and a fault, show at the next write.
+                    let _ = writer.confirm();
                 }
                 checkpoints.keep_up(writer.connection(), !has_work);
             });
@@ -68,7 +88,8 @@ impl GroupCommit {
         loop {
             // These writes may have arrived while this thread held the writer, so their
             // callers left them to it.
-            let has_work = !state.tasks.is_empty() || !state.writes.is_empty();
+            let has_ended = !state.ended.is_empty() && state.failure.is_none();
+            let has_work = has_ended || !state.tasks.is_empty() || !state.writes.is_empty();
             if state.is_closed || has_work {
                 break;
             }
@@ -91,6 +112,9 @@ impl GroupCommit {
             writes: mem::take(&mut state.writes),
             tasks: mem::take(&mut state.tasks),
             deferred: mem::take(&mut state.deferred),
+            // Taken by the commit, so that none overtakes it.
+            ended: Vec::new(),
+            needs_sync: mem::take(&mut state.needs_sync),
         };
         (batch, state.is_closed)
     }

@@ -94,7 +94,7 @@ fn refuse_repeated(offset: usize, name: &str) -> Result<(), Refusal> {
 
 /// A quick digest that distinguishes most keys. If digests are equal, the keys themselves are
 /// compared, so a collision only costs time.
-fn digest(bytes: &[u8]) -> u64 {
+pub(crate) fn digest(bytes: &[u8]) -> u64 {
     const MIX: u64 = 0x9e37_79b9_7f4a_7c15;
     let (chunks, tail) = bytes.as_chunks::<8>();
     let mut state = bytes.len() as u64;

@@ -1,10 +1,20 @@
 //! Parses strings: finds the closing quote, and decodes escapes.
 
-use super::{super::refusal::Reason, Reader, Refusal, Shape, narrow};
+use super::{
+    super::{bounds::LoneSurrogates, refusal::Reason},
+    Reader, Refusal, Shape, narrow,
+};
+
+/// The role of a string.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Role {
+    Key,
+    Value,
+}
 
 impl Reader<'_> {
     /// Parses the string whose opening quote is next.
-    pub(super) fn string(&mut self) -> Result<Shape, Refusal> {
+    pub(super) fn string(&mut self, role: Role) -> Result<Shape, Refusal> {
         let opening = self.at;
         self.at += 1;
         self.at += plain_prefix(self.rest());
@@ -15,11 +25,11 @@ impl Reader<'_> {
             self.at += 1;
             return Ok(Shape::Plain);
         }
-        self.read_escaped(opening)
+        self.read_escaped(opening, role)
     }
 
     /// Decodes the string that starts at `opening`; its first escape is next.
-    fn read_escaped(&mut self, opening: usize) -> Result<Shape, Refusal> {
+    fn read_escaped(&mut self, opening: usize, role: Role) -> Result<Shape, Refusal> {
         let from = self.decoded.len();
         let mut copied = opening + 1;
         loop {
@@ -35,7 +45,7 @@ impl Reader<'_> {
                     return Ok(Shape::Decoded { from: narrow(from), to });
                 }
                 Some(b'\\') => {
-                    let character = self.escape()?;
+                    let character = self.escape(role)?;
                     self.decoded.push(character);
                 }
                 Some(_) => return self.refuse(Reason::ControlCharacter),
@@ -47,7 +57,7 @@ impl Reader<'_> {
     }
 
     /// Parses one escape; its backslash is next.
-    fn escape(&mut self) -> Result<char, Refusal> {
+    fn escape(&mut self, role: Role) -> Result<char, Refusal> {
         let start = self.at;
         self.at += 1;
         let character = match self.peek() {
@@ -61,7 +71,7 @@ impl Reader<'_> {
             Some(b't') => '\t',
             Some(b'u') => {
                 self.at += 1;
-                return self.unicode_escape(start);
+                return self.unicode_escape(start, role);
             }
             None => return self.refuse(Reason::End),
             Some(_) => return self.refuse_at(start, Reason::Escape),
@@ -70,21 +80,33 @@ impl Reader<'_> {
         Ok(character)
     }
 
-    fn unicode_escape(&mut self, start: usize) -> Result<char, Refusal> {
+    fn unicode_escape(&mut self, start: usize, role: Role) -> Result<char, Refusal> {
         let high = self.four_hex(start)?;
         if !(0xd800..0xe000).contains(&high) {
             return char::from_u32(high).map_or_else(|| self.refuse(Reason::Escape), Ok);
         }
         if high >= 0xdc00 || !self.rest().starts_with(b"\\u") {
-            return self.refuse_at(start, Reason::LoneSurrogate);
+            return self.lone_surrogate(start, role);
         }
+        let after_high = self.at;
         self.at += 2;
         let low = self.four_hex(start)?;
         if !(0xdc00..0xe000).contains(&low) {
-            return self.refuse_at(start, Reason::LoneSurrogate);
+            // The second escape stands for itself.
+            self.at = after_high;
+            return self.lone_surrogate(start, role);
         }
         let point = 0x10000 + ((high - 0xd800) << 10) + (low - 0xdc00);
         char::from_u32(point).map_or_else(|| self.refuse_at(start, Reason::LoneSurrogate), Ok)
+    }
+
+    fn lone_surrogate(&self, start: usize, role: Role) -> Result<char, Refusal> {
+        match (self.bounds.lone_surrogates, role) {
+            (LoneSurrogates::Replace, Role::Value) => Ok(char::REPLACEMENT_CHARACTER),
+            (LoneSurrogates::Refuse, _) | (_, Role::Key) => {
+                self.refuse_at(start, Reason::LoneSurrogate)
+            }
+        }
     }
 
     fn four_hex(&mut self, start: usize) -> Result<u32, Refusal> {

@@ -184,7 +184,7 @@ fn line(change: &Change) -> String {
     };
     let mut parts = match change.before {
         Before::Nothing => return format!("{server}: new, {tools}\n"),
-        Before::Shipped => vec![format!("{tools}, in place of what is shipped")],
+        Before::Shipped => vec![format!("{tools}, in place of the shipped entry")],
         Before::Imported => vec![tools],
     };
     for (word, names) in

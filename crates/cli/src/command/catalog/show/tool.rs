@@ -73,7 +73,7 @@ fn evidence(page: &mut Page, tool: &Tool) {
     }
 }
 
-/// What was found, and where.
+/// Describes one finding and its position.
 fn describe_evidence(evidence: &Evidence) -> String {
     let says = match &evidence.what {
         Evident::Reason(category, text) => format!("{category}: {text}"),

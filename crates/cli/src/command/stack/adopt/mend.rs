@@ -41,10 +41,10 @@ impl Adopt {
                 }
             }
         }
-        Ok(self.written_anew(machine, &gone)? && is_well)
+        Ok(self.write_drafts(machine, &gone)? && is_well)
     }
 
-    fn written_anew(
+    fn write_drafts(
         &self,
         machine: &Machine,
         gone: &BTreeMap<&str, Draft>,
@@ -53,16 +53,16 @@ impl Adopt {
             let path = visible(path);
             let is_wanted = self.consent.yes
                 || (self.consent.is_asked()
-                    && is_yes(&format!("The policy {path} is gone. Write it anew?"))?);
+                    && is_yes(&format!("The policy {path} is gone. Write it again?"))?);
             if !is_wanted {
                 remark(&format!(
-                    "{BAD}problem{BAD:#}: the policy {path} is gone\nhint: `--yes` writes it anew\n"
+                    "{BAD}problem{BAD:#}: the policy {path} is gone\nhint: `--yes` writes it again\n"
                 ))?;
                 return Ok(false);
             }
             draft.write(machine)?;
             remark(&format!(
-                "{GOOD}ok{GOOD:#}: the policy {path} was gone, and is written anew\n"
+                "{GOOD}ok{GOOD:#}: the policy {path} was gone and has been written again\n"
             ))?;
         }
         Ok(true)

@@ -61,7 +61,7 @@ fn answer(machine: &Machine, client: &str) -> anyhow::Result<String> {
     let folders = folders(machine, &said);
     let configured = Configured::read_in(&machine.places, &folders, &machine.front()?);
     let (memory, fingerprints) = (machine.memory()?, machine.fingerprints()?);
-    let check = Check {
+    let check = CallCheck {
         machine,
         memory: &memory,
         fingerprints: &fingerprints,
@@ -84,7 +84,7 @@ fn folders(machine: &Machine, said: &Value) -> Vec<PathBuf> {
 }
 
 /// The inputs of a decision.
-struct Check<'a> {
+struct CallCheck<'a> {
     machine: &'a Machine,
     memory: &'a Memory,
     fingerprints: &'a Fingerprints,
@@ -93,7 +93,7 @@ struct Check<'a> {
     client: Client,
 }
 
-impl Check<'_> {
+impl CallCheck<'_> {
     fn answer(&self, asked: &HookQuestion) -> Answer {
         match asked {
             HookQuestion::Other => Answer::Pass,
@@ -140,7 +140,7 @@ impl Check<'_> {
         };
         let names: Vec<_> = names.into_iter().take(MOST_NAMES).collect();
         Answer::Tell(format!(
-            "Sluicegate: new MCP servers that nobody has looked at: {}{more}. Look with `sluice stack`, adopt them with `sluice stack adopt`, or let them pass with `sluice stack hook --accept NAME`.",
+            "Sluicegate: new MCP servers, not reviewed yet: {}{more}. List them with `sluice stack`, adopt them with `sluice stack adopt`, or let them pass with `sluice stack hook --accept NAME`.",
             names.join(", ")
         ))
     }
@@ -153,7 +153,7 @@ impl Check<'_> {
         if let Some(new) = of_call.iter().find(|entry| !self.is_accepted(entry)) {
             let (name, word) = (short_name(&new.name), argument(&new.name));
             return Answer::Ask(format!(
-                "Sluicegate: MCP server `{name}` is new, and nobody has looked at it. Adopt it with `sluice stack adopt {word}`, or let it pass with `sluice stack hook --accept {word}`."
+                "Sluicegate: MCP server `{name}` is new and has not been reviewed. Adopt it with `sluice stack adopt {word}`, or let it pass with `sluice stack hook --accept {word}`."
             ));
         }
         let name = call.server().unwrap_or_else(|| "of this tool".to_owned());
@@ -161,7 +161,7 @@ impl Check<'_> {
             return Answer::Pass;
         }
         Answer::Ask(format!(
-            "Sluicegate: MCP server `{}` is in no file that Sluicegate reads, so that it cannot say what it does. Let it pass with `sluice stack hook --unlisted --accept {}`.",
+            "Sluicegate: MCP server `{}` is not in any file that Sluicegate reads, so nothing is known about it. Let it pass with `sluice stack hook --unlisted --accept {}`.",
             short_name(&name),
             argument(&name)
         ))
@@ -169,7 +169,7 @@ impl Check<'_> {
 
     fn unread(&self, problem: &Problem) -> String {
         format!(
-            "Sluicegate: `{}` cannot be read, so that nobody can say which MCP servers are in it. `sluice stack` says what is wrong with it.",
+            "Sluicegate: `{}` cannot be read, so the MCP servers in it are unknown. `sluice stack` shows the error.",
             short_name(&self.machine.display_path(&problem.path))
         )
     }
