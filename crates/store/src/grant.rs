@@ -177,11 +177,26 @@ impl Grant {
 pub struct Token(String);
 
 impl Token {
-    /// A new token; `None` if the system provides no randomness.
+    /// A new token of a grant; `None` if the system provides no randomness.
     pub(crate) fn new() -> Option<Token> {
+        Token::with_prefix("sg_")
+    }
+
+    /// A new API token of a person.
+    pub(crate) fn for_person() -> Option<Token> {
+        Token::with_prefix("sgp_")
+    }
+
+    /// A new random text that only its hash is stored of: an invitation, or a session.
+    pub fn random() -> Option<Token> {
+        Token::with_prefix("")
+    }
+
+    /// The prefix tells people and scanners of leaked secrets apart what a token is for.
+    fn with_prefix(prefix: &str) -> Option<Token> {
         let mut random = Zeroizing::new([0; 32]);
         getrandom::fill(&mut *random).ok()?;
-        Some(Token(format!("sg_{}", *Zeroizing::new(hex(&*random)))))
+        Some(Token(format!("{prefix}{}", *Zeroizing::new(hex(&*random)))))
     }
 
     /// The text to hand out, once.

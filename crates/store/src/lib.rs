@@ -5,8 +5,8 @@
 //! - `ledger`: exact and on the path of every call. [`Store::reserve`] charges a call
 //!   and stores its decision, both or neither; [`Store::hold`] and its companions
 //!   keep calls that await approval.
-//! - `registry`: small and watched. Servers, policies and grants, each change with
-//!   its [`Actor`], and [`Store::changes`].
+//! - `registry`: small and watched. Servers, policies, grants, and (in `people`) people, each
+//!   change with its [`Actor`], and [`Store::changes`].
 //! - `log`: large and append-only. [`Store::page`] by [`Filter`] and [`Cursor`],
 //!   [`Store::verify`], [`Store::prune`].
 //!
@@ -45,6 +45,7 @@ mod log_space;
 mod masked;
 mod memory;
 mod name;
+mod people;
 mod record;
 mod registry;
 mod scrub;
@@ -72,6 +73,10 @@ pub use log::{Cursor, CursorError, Entry, Filter, Page};
 pub use log_space::{LogSpace, Retention};
 pub use masked::{MASK, MaskedTransport};
 pub use name::{Name, NameError};
+pub use people::{
+    Access, Account, AccountChange, ApiToken, Identity, Invitation, LoginError, NewApiToken,
+    NewPerson, NewSession, Person, PersonEdit, Role, Session,
+};
 pub use record::{GrantRef, Kind, Outcome, PolicyRef, Record, UpstreamRef};
 pub use registry::Snapshot;
 pub use scrub::{ScrubReport, ScrubStep};

@@ -3,6 +3,7 @@
 
 mod leases;
 mod log;
+mod people;
 mod registry;
 
 use std::{
@@ -30,6 +31,7 @@ use crate::{
 
 use leases::LeaseCounts;
 use log::Records;
+use people::People;
 use registry::Registered;
 
 /// The number of windows up to which none is dropped.
@@ -54,6 +56,7 @@ struct State {
     approvals: BTreeMap<String, Held>,
     records: Records,
     registered: Registered,
+    people: People,
     is_closed: bool,
 }
 
@@ -176,6 +179,7 @@ impl Memory {
             approvals: BTreeMap::new(),
             records: Records::new(retention.max_size),
             registered: Registered::default(),
+            people: People::default(),
             is_closed: false,
         };
         Memory { clock, announcer, state: Mutex::new(state) }

@@ -122,6 +122,12 @@ pub enum StoreError {
     Stopped,
     #[error("the store was opened for reading only")]
     ReadOnly,
+    #[error("somebody signs in as `{0}` already\nhint: choose another login")]
+    LoginTaken(String),
+    #[error(
+        "no admin would be left who can sign in\nhint: make somebody else admin first, and have them sign in once"
+    )]
+    LastAdmin,
     #[error("there is already a grant `{0}`\nhint: choose another label, or revoke that grant")]
     LabelTaken(String),
     #[error("server `{0}` is built in: it can only be declared in the configuration file")]
@@ -137,9 +143,24 @@ pub enum StoreError {
 }
 
 impl StoreError {
-    /// Whether the store works, and refuses only what was asked.
+    /// Whether the store works, and refuses only what was asked. Other writes of the same
+    /// transaction are not affected, so a refusal must come before any change.
     pub fn is_refusal(&self) -> bool {
-        matches!(self, StoreError::LogFull | StoreError::ShareUsed | StoreError::TooManyHeld { .. })
+        match self {
+            StoreError::LogFull
+            | StoreError::ShareUsed
+            | StoreError::TooManyHeld { .. }
+            | StoreError::LabelTaken(_)
+            | StoreError::LoginTaken(_)
+            | StoreError::LastAdmin
+            | StoreError::NotStorable(_) => true,
+            StoreError::Failed(_)
+            | StoreError::Overloaded
+            | StoreError::Stopped
+            | StoreError::ReadOnly
+            | StoreError::Unsealable { .. }
+            | StoreError::UnsealableUrl(_) => false,
+        }
     }
 
     pub(crate) fn no_randomness() -> StoreError {

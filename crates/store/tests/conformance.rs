@@ -20,6 +20,8 @@ mod leases;
 mod ledger;
 #[path = "conformance/log.rs"]
 mod log;
+#[path = "conformance/people.rs"]
+mod people;
 #[path = "conformance/pruning.rs"]
 mod pruning;
 #[path = "conformance/registry.rs"]
@@ -120,5 +122,12 @@ on_every_back_end! {
     registry::a_revoked_or_expired_grant_is_not_valid,
     registry::each_change_is_recorded_with_its_actor,
     registry::changes_are_announced_with_their_epoch,
+    people::people_come_back_as_they_were_put,
+    people::an_invitation_is_accepted_once_and_in_time,
+    people::the_last_admin_stays,
+    people::two_admins_cannot_remove_each_other_at_once,
+    people::sessions_end_with_their_password_and_their_person,
+    people::sessions_are_bounded_for_each_person,
+    people::an_api_token_finds_its_person,
     registry::changes_of_other_processes_are_announced_as_foreign,
 }

@@ -47,7 +47,7 @@ impl Registered {
 
 impl Memory {
     /// Makes a change and records it.
-    fn change(&self, state: &mut State, record: Record) {
+    pub(super) fn change(&self, state: &mut State, record: Record) {
         state.append(record);
         state.registered.epoch += 1;
         self.announcer.announce_own(state.registered.epoch);

@@ -108,6 +108,22 @@ const REGISTRY: &str = "
     ) STRICT, WITHOUT ROWID;
     CREATE UNIQUE INDEX grants_by_label ON grants (label) WHERE revoked_at IS NULL;
     CREATE TABLE grant_uses (grant_id TEXT PRIMARY KEY, last_used INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+    CREATE TABLE people (
+        id TEXT PRIMARY KEY, login TEXT NOT NULL UNIQUE, name TEXT NOT NULL, role TEXT NOT NULL, servers TEXT,
+        reason TEXT NOT NULL, issuer TEXT, subject TEXT, password TEXT,
+        invitation_sha256 BLOB UNIQUE, invited_until INTEGER,
+        created_at INTEGER NOT NULL, created_by TEXT NOT NULL, disabled_at INTEGER, last_sign_in INTEGER,
+        UNIQUE (issuer, subject)
+    ) STRICT, WITHOUT ROWID;
+    CREATE TABLE sessions (
+        token_sha256 BLOB PRIMARY KEY, person TEXT, address TEXT NOT NULL,
+        created_at INTEGER NOT NULL, used_at INTEGER NOT NULL, expires_at INTEGER NOT NULL
+    ) STRICT, WITHOUT ROWID;
+    CREATE TABLE api_tokens (
+        id TEXT PRIMARY KEY, person TEXT NOT NULL, label TEXT NOT NULL, role TEXT NOT NULL, servers TEXT,
+        token_sha256 BLOB NOT NULL UNIQUE, created_at INTEGER NOT NULL, created_by TEXT NOT NULL,
+        expires_at INTEGER, revoked_at INTEGER, last_used INTEGER
+    ) STRICT, WITHOUT ROWID;
     INSERT INTO meta (name, value) VALUES ('epoch', 0), ('pruned', 0), ('pruned_hash', zeroblob(32));
 ";
 
