@@ -4,14 +4,17 @@ mod approvals;
 mod assessment;
 mod audit;
 mod catalog;
-mod extract;
+pub(crate) mod extract;
 mod grants;
 mod health;
 mod listen;
 mod openapi;
+mod people;
 mod policies;
 mod problem;
 mod servers;
+pub(crate) mod session;
+mod tokens;
 
 use std::{
     fmt,
@@ -27,7 +30,7 @@ use axum::{
     response::{IntoResponse as _, Response},
     routing::get,
 };
-use sluice_listener::{AllowedCallers, Failures};
+use sluice_listener::AllowedCallers;
 use sluice_store::{Secret, Store, TokenHash};
 use tokio::net::TcpListener;
 use tower::Service as _;
@@ -39,7 +42,12 @@ use utoipa_axum::{
 pub use assessment::AssessedTool;
 pub(crate) use problem::Problem;
 
-use crate::{auth, live::Live, ops::Ops};
+use crate::{
+    auth::{self, Auth},
+    live::Live,
+    ops::Ops,
+    pages,
+};
 
 /// The largest request body in bytes: the longest policy, and some more.
 const LARGEST_BODY: usize = (1 << 20) + (64 << 10);
@@ -61,9 +69,8 @@ pub struct Api(Arc<AdminState>);
 /// The state that all handlers share.
 pub(crate) struct AdminState {
     pub(crate) ops: Ops,
-    pub(crate) admin: TokenHash,
+    pub(crate) auth: Auth,
     pub(crate) settings: Settings,
-    pub(crate) failures: Failures,
 }
 
 impl fmt::Debug for Api {
@@ -78,9 +85,8 @@ impl Api {
     pub fn new(live: Arc<impl Live>, store: Store, admin_token: Secret, settings: Settings) -> Api {
         Api(Arc::new(AdminState {
             ops: Ops::new(live, store, settings.catalog.clone()),
-            admin: TokenHash::of(admin_token.expose()),
+            auth: Auth::new(TokenHash::of(admin_token.expose())),
             settings,
-            failures: Failures::new("admin API: "),
         }))
     }
 
@@ -95,9 +101,15 @@ impl Api {
         let router = LazyLock::new(move || self.router());
         tokio::select! {
             () = listen::serve(&router, listener, end) => {}
-            never = auth::sweep_failures(&state.failures, state.ops.store()) => match never {},
+            never = auth::sweep_failures(&state.auth.failures, state.ops.store()) => match never {},
         }
-        auth::record_failures(state.ops.store(), state.failures.finish());
+        auth::record_failures(state.ops.store(), state.auth.failures.finish());
+    }
+
+    /// The path of a new link that signs in the owner of the data directory, once and from this
+    /// machine; `None` if the system provides no randomness.
+    pub fn issue_sign_in_link(&self) -> Option<String> {
+        session::build_link(&self.0)
     }
 
     /// Answers one request in process.
@@ -110,21 +122,28 @@ impl Api {
     /// Returns the API as a service, for calls in process.
     pub fn router(self) -> Router {
         let Api(state) = self;
-        let authenticated = middleware::from_fn_with_state(Arc::clone(&state), auth::require_token);
+        let permitted =
+            middleware::from_fn_with_state(Arc::clone(&state), auth::require_permission);
         let callers =
             middleware::from_fn_with_state(Arc::clone(&state), auth::check_host_and_origin);
-        let for_metrics =
-            middleware::from_fn_with_state(Arc::clone(&state), auth::require_token_for_metrics);
+        let for_metrics = middleware::from_fn_with_state(
+            Arc::clone(&state),
+            auth::require_permission_for_metrics,
+        );
+        // Signing in is the one request of the API that needs nobody to be signed in.
+        let routes = add_fallbacks(build_routes())
+            .layer(permitted)
+            .merge(OpenApiRouter::default().routes(routes!(session::sign_in)));
         let (described, mut document) = OpenApiRouter::with_openapi(openapi::describe_api())
-            .nest("/api/v1", add_fallbacks(build_routes()).layer(authenticated))
+            .nest("/api/v1", routes)
             .routes(routes!(health::check_liveness))
             .routes(routes!(health::check_readiness))
             .routes(routes!(health::read_metrics).layer(for_metrics))
             .split_for_parts();
-        openapi::add_common_responses(&mut document);
+        openapi::add_access_control(&mut document);
         described
-            .route("/", get(health::show_home))
             .route("/approvals/{id}", get(health::show_approval))
+            .merge(pages::build_routes())
             .fallback(answer_no_such_path)
             .method_not_allowed_fallback(answer_method_not_allowed)
             .layer(DefaultBodyLimit::max(LARGEST_BODY))
@@ -160,6 +179,14 @@ fn build_routes() -> OpenApiRouter<Arc<AdminState>> {
         .routes(routes!(catalog::show_server))
         .routes(routes!(catalog::show_tool))
         .routes(routes!(health::show_status))
+        .routes(routes!(session::show, session::sign_out))
+        .routes(routes!(session::change_password))
+        .routes(routes!(session::create_link))
+        .routes(routes!(people::list, people::invite))
+        .routes(routes!(people::show, people::edit, people::remove))
+        .routes(routes!(people::invite_again))
+        .routes(routes!(tokens::list, tokens::create))
+        .routes(routes!(tokens::revoke))
         .routes(routes!(openapi::show))
 }
 
@@ -185,8 +212,12 @@ async fn answer_method_not_allowed() -> Problem {
 async fn add_security_headers(response: Response) -> Response {
     let headers = [
         ("cache-control", "no-store"),
-        ("content-security-policy", "default-src 'self'; frame-ancestors 'none'"),
-        ("referrer-policy", "no-referrer"),
+        (
+            "content-security-policy",
+            "default-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+        ),
+        // Not `no-referrer`: browsers then send forms with `Origin: null`.
+        ("referrer-policy", "same-origin"),
         ("x-content-type-options", "nosniff"),
     ];
     (headers, response).into_response()
@@ -194,7 +225,7 @@ async fn add_security_headers(response: Response) -> Response {
 
 /// Runs a write to completion even if the client disconnects meanwhile, so that no
 /// change is stored without being applied.
-async fn run_to_completion<T: Send + 'static>(
+pub(crate) async fn run_to_completion<T: Send + 'static>(
     work: impl Future<Output = Result<T, crate::ops::Refused>> + Send + 'static,
 ) -> Result<T, Problem> {
     match tokio::spawn(work).await {

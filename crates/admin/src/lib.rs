@@ -1,7 +1,7 @@
 //! The JSON API of the admin listener, which the command line uses too.
 //!
 //! `ops` has the operations of an administrator; `api` serves them on the admin
-//! listener, behind `auth`. The running gateway is known only as a [`Live`].
+//! listener, and `pages` has the pages for people, both behind `auth`. The running gateway is known only as a [`Live`].
 //!
 //! `known` is public because `sluice catalog` writes the same JSON as the API.
 //!
@@ -14,6 +14,7 @@ mod clock;
 pub mod known;
 mod live;
 mod ops;
+mod pages;
 mod schema;
 
 pub use api::{Api, AssessedTool, Settings};

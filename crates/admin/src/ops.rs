@@ -8,8 +8,11 @@ mod approvals;
 mod audit;
 mod catalog;
 mod grants;
+mod people;
 mod policies;
 mod servers;
+mod sign_in;
+mod tokens;
 
 use std::{path::PathBuf, sync::Arc};
 
@@ -20,8 +23,10 @@ use tokio::sync::Mutex;
 use self::catalog::CatalogFile;
 pub(crate) use self::{
     grants::{GrantChanges, GrantPage, IssuedToken, SeenGrant, WantedGrant},
+    people::{Invited, PersonChanges, WantedPerson, person_version},
     policies::PutPolicy,
     servers::{ServerChanges, WantedServer},
+    tokens::WantedToken,
 };
 use crate::live::Live;
 

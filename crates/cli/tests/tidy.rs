@@ -38,7 +38,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "bridge", "listener", "expiring",
         ],
     ),
-    ("admin", &["wire", "classify", "catalog", "policy", "store", "config", "listener"]),
+    ("admin", &["wire", "classify", "catalog", "policy", "store", "config", "listener", "expiring"]),
     ("testkit", &["wire", "policy", "store", "upstream"]),
     (
         "cli",

@@ -66,6 +66,8 @@ pub struct NewPerson {
     pub access: Access,
     pub reason: String,
     pub identity: Option<Identity>,
+    /// The hash of the password, in the PHC format.
+    pub password: Option<Secret>,
     pub invitation: Option<Invitation>,
 }
 
@@ -142,7 +144,7 @@ impl Person {
 
 impl NewPerson {
     pub(crate) fn into_account(self, now: Timestamp, creator: &Actor) -> Account {
-        let NewPerson { login, name, access, reason, identity, invitation } = self;
+        let NewPerson { login, name, access, reason, identity, password, invitation } = self;
         let person = Person {
             id: id::new_id(now).to_string(),
             login,
@@ -150,14 +152,14 @@ impl NewPerson {
             access,
             reason,
             identity,
-            has_password: false,
+            has_password: password.is_some(),
             invited_until: invitation.as_ref().map(|invitation| invitation.until),
             created_at: now,
             created_by: creator.label.to_string(),
             disabled_at: None,
             last_sign_in: None,
         };
-        Account { person, password: None, invitation }
+        Account { person, password, invitation }
     }
 }
 

@@ -7,6 +7,7 @@ use serde::Serialize;
 use sluice_store::{Approval, Held};
 use utoipa::ToSchema;
 
+use super::extract::RequestCaller;
 use super::{
     AdminState, Problem,
     openapi::{InternalServerError, ServiceUnavailable},
@@ -72,8 +73,10 @@ struct ApprovalPolicy {
 )]
 pub(super) async fn list(
     State(state): State<Arc<AdminState>>,
+    RequestCaller(caller): RequestCaller,
 ) -> Result<Json<ApprovalList>, Problem> {
-    let pending = state.ops.pending_approvals().await?;
+    let mut pending = state.ops.pending_approvals().await?;
+    pending.retain(|held| caller.covers_text(&held.approval.server));
     Ok(Json(ApprovalList { approvals: pending.into_iter().map(build_view).collect() }))
 }
 

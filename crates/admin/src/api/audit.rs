@@ -22,10 +22,11 @@ use utoipa::IntoParams;
 use self::record::RecordPage;
 use super::{
     AdminState, Problem,
-    extract::QueryParams,
+    extract::{QueryParams, RequestCaller},
     openapi::{InternalServerError, ServiceUnavailable},
 };
 use crate::{
+    auth::Caller,
     clock,
     schema::{RecordKind, RecordOutcome, TimeOrSpan},
 };
@@ -88,6 +89,16 @@ pub(super) struct AuditQuery {
 }
 
 impl AuditQuery {
+    /// A caller whose role is limited to some servers reads the records of one of them.
+    fn check_server(&self, caller: &Caller) -> Result<(), Problem> {
+        match &self.server {
+            _ if caller.is_unlimited() => Ok(()),
+            None => Err(Problem::unnamed_server(caller)),
+            Some(server) if caller.covers_text(server) => Ok(()),
+            Some(server) => Err(Problem::other_server(caller, server)),
+        }
+    }
+
     /// The filters, without a place in the log.
     fn filter(&self) -> Result<Filter, Problem> {
         let kind = |text: &String| {
@@ -186,8 +197,10 @@ fn parse_moment(name: &str, text: &str) -> Result<Timestamp, Problem> {
 )]
 pub(super) async fn list(
     State(state): State<Arc<AdminState>>,
+    RequestCaller(caller): RequestCaller,
     QueryParams(question): QueryParams<AuditQuery>,
 ) -> Result<Response, Problem> {
+    question.check_server(&caller)?;
     let limit = question.limit.unwrap_or(DEFAULT_LIMIT).clamp(1, MAX_LIMIT);
     let filter = question.page()?;
     let page = state.ops.records(&filter, limit).await?;
@@ -221,8 +234,10 @@ fn write_page(page: &Page, newest: Cursor) -> String {
 )]
 pub(super) async fn export(
     State(state): State<Arc<AdminState>>,
+    RequestCaller(caller): RequestCaller,
     QueryParams(question): QueryParams<AuditQuery>,
 ) -> Result<Response, Problem> {
+    question.check_server(&caller)?;
     let (after, before) = (
         parse_cursor("after", question.after.as_deref())?,
         parse_cursor("cursor", question.cursor.as_deref())?,

@@ -1,20 +1,23 @@
 //! Extractors: names in paths, queries, JSON and policies in bodies. A request that
 //! cannot be read is refused with a problem.
 
-use std::time::Duration;
+use std::{net::IpAddr, time::Duration};
 
 use axum::{
     body::Bytes,
     extract::{FromRequest, FromRequestParts, Path, Query, Request},
     http::{HeaderMap, StatusCode, header, request::Parts},
 };
-use serde::{Deserialize as _, Deserializer, de::DeserializeOwned};
+use serde::{Deserialize, Deserializer, de::DeserializeOwned};
 use sluice_policy::Format;
 use sluice_store::{Actor, Name, Patch};
 use tokio::time::timeout;
 
 use super::Problem;
-use crate::{auth, ops::Expected};
+use crate::{
+    auth::{self, Caller},
+    ops::Expected,
+};
 
 /// The actor that makes the request.
 pub(super) struct RequestActor(pub(super) Actor);
@@ -23,8 +26,35 @@ impl<S: Send + Sync> FromRequestParts<S> for RequestActor {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<RequestActor, Problem> {
-        Ok(RequestActor(auth::actor(&parts.extensions)))
+        find_caller(parts).map(|caller| RequestActor(caller.actor()))
     }
+}
+
+/// The address that the request comes from.
+pub(crate) struct SourceAddress(pub(crate) IpAddr);
+
+impl<S: Send + Sync> FromRequestParts<S> for SourceAddress {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<SourceAddress, Problem> {
+        Ok(SourceAddress(auth::source(&parts.extensions)))
+    }
+}
+
+/// Who makes the request.
+pub(super) struct RequestCaller(pub(super) Caller);
+
+impl<S: Send + Sync> FromRequestParts<S> for RequestCaller {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<RequestCaller, Problem> {
+        find_caller(parts).cloned().map(RequestCaller)
+    }
+}
+
+/// The caller whom access control has found.
+fn find_caller(parts: &Parts) -> Result<&Caller, Problem> {
+    parts.extensions.get().ok_or_else(|| Problem::token("sign in, or send a token"))
 }
 
 /// A JSON body.
@@ -44,9 +74,11 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for JsonBody<T> {
 }
 
 /// Reads a property that is present; null removes it.
-pub(super) fn read_patch<'de, D: Deserializer<'de>>(
-    deserializer: D,
-) -> Result<Patch<String>, D::Error> {
+pub(super) fn read_patch<'de, T, D>(deserializer: D) -> Result<Patch<T>, D::Error>
+where
+    T: Deserialize<'de>,
+    D: Deserializer<'de>,
+{
     Ok(Option::deserialize(deserializer)?.map_or(Patch::Remove, Patch::Set))
 }
 
@@ -72,7 +104,10 @@ impl<S: Send + Sync> FromRequest<S> for PolicyText {
 /// How long the body of a request may take to arrive.
 const BODY_TIMEOUT: Duration = Duration::from_secs(15);
 
-async fn read_body<S: Send + Sync>(request: Request, state: &S) -> Result<Bytes, Problem> {
+pub(crate) async fn read_body<S: Send + Sync>(
+    request: Request,
+    state: &S,
+) -> Result<Bytes, Problem> {
     let read = timeout(BODY_TIMEOUT, Bytes::from_request(request, state)).await;
     let read = read.map_err(|_| Problem::request("the body did not arrive in time"))?;
     read.map_err(|rejection| match rejection.status() {
@@ -82,7 +117,7 @@ async fn read_body<S: Send + Sync>(request: Request, state: &S) -> Result<Bytes,
 }
 
 /// The media type of a body, lower case and without parameters.
-fn media_type(headers: &HeaderMap) -> String {
+pub(crate) fn media_type(headers: &HeaderMap) -> String {
     let value = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
     let essence = value.and_then(|value| value.split(';').next()).unwrap_or_default();
     essence.trim().to_ascii_lowercase()
@@ -134,7 +169,7 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for QueryParams<T>
 }
 
 /// The parameters of a path.
-pub(super) struct PathParams<T>(pub(super) T);
+pub(crate) struct PathParams<T>(pub(crate) T);
 
 impl<S: Send + Sync> FromRequestParts<S> for PathParams<Name> {
     type Rejection = Problem;

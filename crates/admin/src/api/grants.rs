@@ -14,7 +14,7 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::{
     AdminState, Problem,
-    extract::{self, JsonBody, PathParams, Preconditions, QueryParams, RequestActor},
+    extract::{self, JsonBody, PathParams, Preconditions, QueryParams, RequestCaller},
     openapi::{
         Conflict, ContentTooLarge, InternalServerError, NotFound, PreconditionFailed,
         ServiceUnavailable, UnprocessableContent, UnsupportedMediaType,
@@ -23,8 +23,9 @@ use super::{
     servers::DeclarationSource,
 };
 use crate::{
+    auth::{Caller, permission::Permission},
     clock,
-    ops::{GrantChanges, GrantPage, IssuedToken, SeenGrant, WantedGrant},
+    ops::{Expected, GrantChanges, GrantPage, IssuedToken, SeenGrant, WantedGrant},
     schema::{ObjectName, TimeOrSpan},
 };
 
@@ -137,6 +138,16 @@ pub(super) struct GrantPatch {
     expires: Patch<String>,
 }
 
+impl GrantPatch {
+    /// Whether it changes nothing but which policy the grant has.
+    fn is_of_policy_alone(&self) -> bool {
+        self.label.is_none()
+            && self.servers.is_none()
+            && self.principal == Patch::Keep
+            && self.expires == Patch::Keep
+    }
+}
+
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
@@ -174,11 +185,14 @@ pub(super) struct GrantQuery {
 )]
 pub(super) async fn list(
     State(state): State<Arc<AdminState>>,
+    RequestCaller(caller): RequestCaller,
     QueryParams(GrantQuery { limit, cursor }): QueryParams<GrantQuery>,
 ) -> Result<Json<GrantList>, Problem> {
     let limit = limit.unwrap_or(MAX_LIMIT).clamp(1, MAX_LIMIT);
     let GrantPage { grants, next } = state.ops.grants(cursor.as_deref(), limit).await?;
-    Ok(Json(GrantList { grants: grants.iter().map(GrantView::of).collect(), next }))
+    // A page may have fewer than `limit` for that; `next` says whether more follow.
+    let visible = grants.iter().filter(|seen| is_visible(&caller, seen));
+    Ok(Json(GrantList { grants: visible.map(GrantView::of).collect(), next }))
 }
 
 /// Show a grant
@@ -202,9 +216,49 @@ pub(super) async fn list(
 )]
 pub(super) async fn show(
     State(state): State<Arc<AdminState>>,
+    RequestCaller(caller): RequestCaller,
     PathParams(id): PathParams<String>,
 ) -> Result<Response, Problem> {
-    Ok(answer_with_tag(&state.ops.seen_grant(&id).await?))
+    let seen = state.ops.seen_grant(&id).await?;
+    if !is_visible(&caller, &seen) {
+        return Err(refuse_grant(&caller, &seen));
+    }
+    Ok(answer_with_tag(&seen))
+}
+
+/// Whether a grant has a server that the caller's role includes.
+fn is_visible(caller: &Caller, seen: &SeenGrant) -> bool {
+    caller.is_unlimited() || seen.grant.servers.iter().any(|server| caller.covers(server))
+}
+
+fn refuse_grant(caller: &Caller, seen: &SeenGrant) -> Problem {
+    let other = seen.grant.servers.iter().find(|server| !caller.covers(server));
+    Problem::other_server(caller, other.map_or("", Name::as_str))
+}
+
+/// Refuses to change a grant that has a server which the caller's role does not include. Returns
+/// the version that this holds for; `None` for a caller whose role includes all servers.
+async fn check_changeable(
+    state: &AdminState,
+    caller: &Caller,
+    id: &str,
+) -> Result<Option<String>, Problem> {
+    if caller.is_unlimited() {
+        return Ok(None);
+    }
+    let seen = state.ops.seen_grant(id).await?;
+    if seen.grant.servers.iter().all(|server| caller.covers(server)) {
+        return Ok(Some(seen.version()));
+    }
+    Err(refuse_grant(caller, &seen))
+}
+
+/// Refuses servers that the caller's role does not include.
+fn check_servers(caller: &Caller, servers: &[String]) -> Result<(), Problem> {
+    match servers.iter().find(|server| !caller.covers_text(server)) {
+        Some(other) => Err(Problem::other_server(caller, other)),
+        None => Ok(()),
+    }
 }
 
 /// Change a grant
@@ -239,11 +293,20 @@ pub(super) async fn show(
 )]
 pub(super) async fn edit(
     State(state): State<Arc<AdminState>>,
-    RequestActor(actor): RequestActor,
+    RequestCaller(caller): RequestCaller,
     PathParams(id): PathParams<String>,
     Preconditions(expected): Preconditions,
     JsonBody(patch): JsonBody<GrantPatch>,
 ) -> Result<Response, Problem> {
+    if !patch.is_of_policy_alone() && !caller.may(Permission::WriteGrants) {
+        return Err(Problem::forbidden(&caller, Permission::WriteGrants));
+    }
+    check_servers(&caller, patch.servers.as_deref().unwrap_or_default())?;
+    let expected = match (check_changeable(&state, &caller, &id).await?, expected) {
+        (Some(version), Expected::Anything) => Expected::Versions(vec![version]),
+        (_, expected) => expected,
+    };
+    let actor = caller.actor();
     let GrantPatch { label, servers, policy, principal, expires } = patch;
     let changes = GrantChanges { label, servers, policy, principal, expires };
     let edit = async move { state.ops.edit_grant(&id, changes, &expected, &actor).await };
@@ -271,9 +334,11 @@ pub(super) async fn edit(
 )]
 pub(super) async fn create(
     State(state): State<Arc<AdminState>>,
-    RequestActor(actor): RequestActor,
+    RequestCaller(caller): RequestCaller,
     JsonBody(new): JsonBody<NewGrant>,
 ) -> Result<(StatusCode, Json<IssuedGrant>), Problem> {
+    check_servers(&caller, &new.servers)?;
+    let actor = caller.actor();
     let NewGrant { servers, label, policy, principal, expires } = new;
     let wanted = WantedGrant { servers, label, policy, principal, expires };
     let issued =
@@ -305,10 +370,12 @@ pub(super) async fn create(
 )]
 pub(super) async fn rotate(
     State(state): State<Arc<AdminState>>,
-    RequestActor(actor): RequestActor,
+    RequestCaller(caller): RequestCaller,
     PathParams(id): PathParams<String>,
     QueryParams(RotateQuery { overlap }): QueryParams<RotateQuery>,
 ) -> Result<Json<IssuedGrant>, Problem> {
+    check_changeable(&state, &caller, &id).await?;
+    let actor = caller.actor();
     let rotate = async move { state.ops.rotate_grant(&id, overlap.as_deref(), &actor).await };
     Ok(Json(IssuedGrant::of(run_to_completion(rotate).await?)))
 }
@@ -330,9 +397,11 @@ pub(super) async fn rotate(
 )]
 pub(super) async fn revoke(
     State(state): State<Arc<AdminState>>,
-    RequestActor(actor): RequestActor,
+    RequestCaller(caller): RequestCaller,
     PathParams(id): PathParams<String>,
 ) -> Result<StatusCode, Problem> {
+    check_changeable(&state, &caller, &id).await?;
+    let actor = caller.actor();
     run_to_completion(async move { state.ops.revoke_grant(&id, &actor).await }).await?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -14,24 +14,13 @@ use utoipa::ToSchema;
 
 use super::{
     AdminState, Problem,
+    extract::RequestCaller,
     openapi::{NotFound, TooManyRequests, Unauthorized},
 };
 use crate::{
     live::{FileProblem, FileVersion, HeadExport, Running},
     schema::ObjectName,
 };
-
-/// The page at `/`.
-const HOME: &str = "<!doctype html>
-<html lang=\"en\">
-<head><meta charset=\"utf-8\"><title>Sluicegate</title></head>
-<body>
-<h1>Sluicegate</h1>
-<p>The gateway runs. A dashboard comes with a later version; until then, use the
-<code>sluice</code> command or the API at <code>/api/v1</code>.</p>
-</body>
-</html>
-";
 
 /// The page at the URL of each approval. It needs no token, so it says nothing about the call.
 const APPROVAL: &str = "<!doctype html>
@@ -183,10 +172,6 @@ struct LogStatus {
     refused: u64,
 }
 
-pub(super) async fn show_home() -> Html<&'static str> {
-    Html(HOME)
-}
-
 pub(super) async fn show_approval() -> Html<&'static str> {
     Html(APPROVAL)
 }
@@ -262,6 +247,7 @@ pub(super) async fn read_metrics(State(state): State<Arc<AdminState>>) -> impl I
 )]
 pub(super) async fn show_status(
     State(state): State<Arc<AdminState>>,
+    RequestCaller(caller): RequestCaller,
 ) -> Result<Json<GatewayStatus>, Problem> {
     let live = state.ops.live();
     let running = live.running().ok_or_else(Problem::no_such_path)?;
@@ -275,10 +261,11 @@ pub(super) async fn show_status(
         admin: admin.to_string(),
         config: ConfigStatus::of(config),
         problems: live.problems(),
-        servers: in_force.servers.len(),
+        servers: in_force.servers.iter().filter(|one| caller.covers(&one.name)).count(),
         policies: in_force
             .policies
             .iter()
+            .filter(|policy| caller.covers(&policy.server))
             .map(|policy| ActivePolicy::of(policy, &in_force.policies))
             .collect(),
         grants: state.ops.count_grants().await.ok(),

@@ -9,24 +9,32 @@ use utoipa::{
     openapi::{
         Components, Content, Header, Info, License, OpenApi, OpenApiBuilder, Ref, RefOr, Response,
         ResponseBuilder,
+        extensions::Extensions,
         path::{Operation, PathItem},
         schema::ObjectBuilder,
-        security::{Http, HttpAuthScheme, SecurityRequirement, SecurityScheme},
+        security::{
+            ApiKey, ApiKeyValue, Http, HttpAuthScheme, SecurityRequirement, SecurityScheme,
+        },
         tag::{Tag, TagBuilder},
     },
 };
 
+use sluice_store::Role;
+
 use super::problem::{PolicyProblem, ProblemDetails, ProblemKind, ProblemType};
+use crate::auth::{cookie, permission::find_rule};
 
-/// The name of the security scheme.
-const ADMIN_TOKEN: &str = "admin_token";
+/// The names of the security schemes.
+const TOKEN: &str = "token";
+const SESSION: &str = "session";
 
-const TAGS: [(&str, &str); 7] = [
+const TAGS: [(&str, &str); 8] = [
     ("servers", "MCP servers and their tools"),
     ("policies", "Policies attached to servers"),
     ("grants", "Tokens that clients call servers with"),
     ("approvals", "Calls that wait for a person's decision"),
     ("audit", "The audit log"),
+    ("people", "People, their sessions and API tokens"),
     ("catalog", "Published servers and tools, with their assessment"),
     ("status", "The state of the gateway, and this document"),
 ];
@@ -56,15 +64,15 @@ macro_rules! problem_responses {
 
 problem_responses! {
     BadRequest = 400, "The path, the query, a header or the body cannot be read.";
-    Unauthorized = 401, "The admin token is missing or wrong.";
-    Forbidden = 403, "The `Host` or `Origin` is not allowed, or the request would change a server that is started as a command.";
+    Unauthorized = 401, "Nobody is signed in, or the token, the session or the password is not valid.";
+    Forbidden = 403, "The `Host` or `Origin` is not allowed, the role of the caller does not include the request, the session does not send its CSRF token, or the request would change a server that is started as a command.";
     NotFound = 404, "There is no such object.";
-    Conflict = 409, "The object is declared in the configuration file, the name is taken, the grant was revoked, or the gateway could not apply the change, which was undone.";
+    Conflict = 409, "The object is declared in the configuration file, the name is taken, the grant was revoked, the caller has no account or session that this is for, no admin would be left, or the gateway could not apply the change, which was undone.";
     PreconditionFailed = 412, "`If-Match` or `If-None-Match` does not hold.";
     ContentTooLarge = 413, "The body is too long.";
     UnsupportedMediaType = 415, "The content type is not accepted.";
     UnprocessableContent = 422, "A value is not valid, or the policy has problems.";
-    TooManyRequests = 429, "The admin token is wrong, and so were too many from this address or its network in this minute. The right token is accepted at any time.";
+    TooManyRequests = 429, "The token, the session or the password is not valid, and so were too many from this address or its network in this minute, or for this login. The right token is accepted at any time.";
     InternalServerError = 500, "The store or the catalogue failed.";
     BadGateway = 502, "The tools of the server cannot be listed.";
     ServiceUnavailable = 503, "The store accepts no requests at the moment.";
@@ -80,7 +88,9 @@ pub(super) fn describe_api() -> OpenApi {
     OpenApiBuilder::new()
         .info(info)
         .components(Some(describe_components()))
-        .security(Some([SecurityRequirement::new(ADMIN_TOKEN, Vec::<String>::new())]))
+        .security(Some(
+            [TOKEN, SESSION].map(|name| SecurityRequirement::new(name, Vec::<String>::new())),
+        ))
         .tags(Some(TAGS.map(describe_tag)))
         .build()
 }
@@ -103,9 +113,13 @@ fn describe_components() -> Components {
     }
     let bearer = Http::builder()
         .scheme(HttpAuthScheme::Bearer)
-        .description(Some("The admin token, which is in `admin-token` of the data directory."));
+        .description(Some("The admin token, which is in `admin-token` of the data directory, or an API token of a person."));
     let scheme = SecurityScheme::Http(bearer.build());
-    components.security_schemes.insert(ADMIN_TOKEN.to_owned(), scheme.into());
+    components.security_schemes.insert(TOKEN.to_owned(), scheme.into());
+    let session = "The cookie of a session. Requests other than GET also need its CSRF token, as `X-CSRF-Token`.";
+    let session = ApiKey::Cookie(ApiKeyValue::with_description(cookie::NAME, session));
+    let scheme = SecurityScheme::ApiKey(session);
+    components.security_schemes.insert(SESSION.to_owned(), scheme.into());
     components
 }
 
@@ -133,11 +147,17 @@ fn describe_header(description: &str) -> Header {
     header
 }
 
-/// Adds the responses that any request can get: the checks of `Host`, `Origin`
-/// and the token come before every handler.
-pub(super) fn add_common_responses(document: &mut OpenApi) {
-    for item in document.paths.paths.values_mut() {
-        for operation in list_operations(item) {
+/// Adds the responses that any request can get, because access control comes before every
+/// handler, and the roles that may make it, as `x-roles`.
+pub(super) fn add_access_control(document: &mut OpenApi) {
+    for (path, item) in &mut document.paths.paths {
+        for (method, operation) in list_operations(item) {
+            let path = path.strip_prefix("/api/v1").unwrap_or_default();
+            if let Some(rule) = find_rule(method, path) {
+                let roles: Vec<_> = rule.roles().map(Role::name).collect();
+                let extensions = Extensions::builder().add("x-roles", roles).build();
+                operation.extensions = Some(extensions);
+            }
             let mut common = BadRequest::responses();
             common.append(&mut Forbidden::responses());
             // An operation that needs no token says so itself.
@@ -150,9 +170,10 @@ pub(super) fn add_common_responses(document: &mut OpenApi) {
     }
 }
 
-fn list_operations(item: &mut PathItem) -> impl Iterator<Item = &mut Operation> {
+fn list_operations(item: &mut PathItem) -> impl Iterator<Item = (&'static str, &mut Operation)> {
     let PathItem { get, put, post, delete, patch, .. } = item;
-    [get, put, post, delete, patch].into_iter().flatten()
+    let all = [("GET", get), ("PUT", put), ("POST", post), ("DELETE", delete), ("PATCH", patch)];
+    all.into_iter().filter_map(|(method, operation)| Some((method, operation.as_mut()?)))
 }
 
 /// Show this document

@@ -20,7 +20,9 @@ use self::view::{
 };
 use super::{
     AdminState, Problem,
-    extract::{JsonBody, PathParams, PolicyText, Preconditions, QueryParams, RequestActor},
+    extract::{
+        JsonBody, PathParams, PolicyText, Preconditions, QueryParams, RequestActor, RequestCaller,
+    },
     openapi::{
         BadGateway, Conflict, ContentTooLarge, InternalServerError, NotFound, PreconditionFailed,
         ServiceUnavailable, UnprocessableContent, UnsupportedMediaType,
@@ -228,9 +230,13 @@ pub(super) async fn list_versions(
 )]
 pub(super) async fn check(
     State(state): State<Arc<AdminState>>,
+    RequestCaller(caller): RequestCaller,
     QueryParams(CheckQuery { server }): QueryParams<CheckQuery>,
     PolicyText { text, format }: PolicyText,
 ) -> Result<Json<CheckResult>, Problem> {
+    if let Some(server) = server.as_ref().filter(|server| !caller.covers_text(server)) {
+        return Err(Problem::other_server(&caller, server));
+    }
     let server = server.as_deref().map(ops::parse_name).transpose()?;
     let warnings = state.ops.find_policy_warnings(text.clone(), format, server.as_ref()).await?;
     let problems = state.ops.check_policy(text, format, server.as_ref()).await?;
@@ -259,8 +265,12 @@ pub(super) async fn check(
 )]
 pub(super) async fn suggest(
     State(state): State<Arc<AdminState>>,
+    RequestCaller(caller): RequestCaller,
     JsonBody(wanted): JsonBody<SuggestRequest>,
 ) -> Result<Json<PolicySuggestion>, Problem> {
+    if !caller.covers_text(&wanted.server) {
+        return Err(Problem::other_server(&caller, &wanted.server));
+    }
     let server = ops::parse_name(&wanted.server)?;
     let tools = state.ops.tools(&server, false).await?;
     let assessed = tools.iter().map(|tool| ToolSeen::from_assessment(&tool.name, &tool.assessment));

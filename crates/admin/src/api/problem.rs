@@ -6,7 +6,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use serde::Serialize;
-use sluice_store::StoreError;
+use sluice_store::{Role, StoreError};
 use utoipa::{
     PartialSchema, ToSchema,
     openapi::{
@@ -15,7 +15,10 @@ use utoipa::{
     },
 };
 
-use crate::ops::Refused;
+use crate::{
+    auth::{Caller, password::HashError, permission::Permission},
+    ops::Refused,
+};
 
 /// An answer that refuses the request or reports a failure.
 #[derive(Debug)]
@@ -37,6 +40,8 @@ pub(crate) enum ProblemKind {
     Attempts,
     Host,
     Origin,
+    Csrf,
+    Forbidden,
     Command,
     Missing,
     NoSuchPath,
@@ -114,12 +119,14 @@ impl From<sluice_policy::Problem> for PolicyProblem {
 
 impl ProblemKind {
     /// All kinds; those with the same code stand together.
-    pub(super) const ALL: [ProblemKind; 20] = [
+    pub(super) const ALL: [ProblemKind; 22] = [
         ProblemKind::Request,
         ProblemKind::Token,
         ProblemKind::Attempts,
         ProblemKind::Host,
         ProblemKind::Origin,
+        ProblemKind::Csrf,
+        ProblemKind::Forbidden,
         ProblemKind::Command,
         ProblemKind::Missing,
         ProblemKind::NoSuchPath,
@@ -142,7 +149,11 @@ impl ProblemKind {
             ProblemKind::Request => StatusCode::BAD_REQUEST,
             ProblemKind::Token => StatusCode::UNAUTHORIZED,
             ProblemKind::Attempts => StatusCode::TOO_MANY_REQUESTS,
-            ProblemKind::Host | ProblemKind::Origin | ProblemKind::Command => StatusCode::FORBIDDEN,
+            ProblemKind::Host
+            | ProblemKind::Origin
+            | ProblemKind::Csrf
+            | ProblemKind::Forbidden
+            | ProblemKind::Command => StatusCode::FORBIDDEN,
             ProblemKind::Missing | ProblemKind::NoSuchPath => StatusCode::NOT_FOUND,
             ProblemKind::Method => StatusCode::METHOD_NOT_ALLOWED,
             ProblemKind::Declared | ProblemKind::Conflict => StatusCode::CONFLICT,
@@ -163,6 +174,8 @@ impl ProblemKind {
             ProblemKind::Attempts => "attempts",
             ProblemKind::Host => "host",
             ProblemKind::Origin => "origin",
+            ProblemKind::Csrf => "csrf",
+            ProblemKind::Forbidden => "forbidden",
             ProblemKind::Command => "command",
             ProblemKind::Missing => "missing",
             ProblemKind::NoSuchPath => "no-such-path",
@@ -180,13 +193,15 @@ impl ProblemKind {
         }
     }
 
-    fn title(self) -> &'static str {
+    pub(super) fn title(self) -> &'static str {
         match self {
             ProblemKind::Request => "Bad request",
-            ProblemKind::Token => "Admin token required",
+            ProblemKind::Token => "Not signed in",
             ProblemKind::Attempts => "Too many failed attempts",
             ProblemKind::Host => "Host not allowed",
             ProblemKind::Origin => "Origin not allowed",
+            ProblemKind::Csrf => "CSRF token required",
+            ProblemKind::Forbidden => "Not allowed for this role",
             ProblemKind::Command => "Commands are not accepted",
             ProblemKind::Missing => "Not found",
             ProblemKind::NoSuchPath => "No such path",
@@ -241,9 +256,61 @@ impl Problem {
     /// The source of the request has failed too often to authenticate.
     pub(crate) fn attempts(wait: u64) -> Problem {
         let message = format!(
-            "this is not the admin token, and there were too many failed attempts: try again in {wait} s\nhint: the right token is accepted at any time"
+            "this token is wrong, and there were too many failed attempts: try again in {wait} s\nhint: the right token is accepted at any time"
         );
         Problem { wait: Some(wait), ..Problem::new(ProblemKind::Attempts, message) }
+    }
+
+    /// Too many attempts to sign in, for this login or from this address.
+    pub(crate) fn sign_in_attempts(wait: u64) -> Problem {
+        let message = format!("too many attempts to sign in: try again in {wait} s");
+        Problem { wait: Some(wait), ..Problem::new(ProblemKind::Attempts, message) }
+    }
+
+    /// A request of a session that changes something, without its CSRF token.
+    pub(crate) fn csrf() -> Problem {
+        let message = "a session must send its CSRF token as `X-CSRF-Token`\nhint: GET /session's sign-in answer has it; programs use an API token instead";
+        Problem::new(ProblemKind::Csrf, message)
+    }
+
+    /// The role of the caller does not include the request.
+    pub(crate) fn forbidden(caller: &Caller, needed: Permission) -> Problem {
+        let roles: Vec<_> = needed.roles().map(Role::name).collect();
+        let role = caller.role().name();
+        let message = match caller.list_servers() {
+            Some(servers) if needed.is_global() => format!(
+                "this is about all servers, and the role `{role}` is limited to {servers}\nhint: ask an admin"
+            ),
+            _ => format!(
+                "the role `{role}` does not include this\nhint: it takes {}; ask an admin",
+                roles.join(" or ")
+            ),
+        };
+        Problem::new(ProblemKind::Forbidden, message)
+    }
+
+    /// The page is for the owner of the data directory.
+    pub(crate) fn not_owner() -> Problem {
+        let message = "this page is for the owner of the gateway's data directory\nhint: `sluice open` on the gateway's machine signs the owner in";
+        Problem::new(ProblemKind::Forbidden, message)
+    }
+
+    /// The role of the caller does not include the server.
+    pub(crate) fn other_server(caller: &Caller, server: &str) -> Problem {
+        let servers = caller.list_servers().unwrap_or_default();
+        let message = format!(
+            "your role is limited to {servers}, and does not include server `{server}`\nhint: ask an admin"
+        );
+        Problem::new(ProblemKind::Forbidden, message)
+    }
+
+    /// A caller whose role is limited to some servers must name one.
+    pub(crate) fn unnamed_server(caller: &Caller) -> Problem {
+        let servers = caller.list_servers().unwrap_or_default();
+        let message = format!(
+            "your role is limited to {servers}\nhint: name one of them, as `server` in the query"
+        );
+        Problem::new(ProblemKind::Forbidden, message)
     }
 
     pub(crate) fn request(message: impl Into<String>) -> Problem {
@@ -264,9 +331,10 @@ impl From<Refused> for Problem {
         let kind = match &refused {
             Refused::Missing(_) => ProblemKind::Missing,
             Refused::Declared(_) => ProblemKind::Declared,
-            Refused::Conflict(_) | Refused::Store(StoreError::LabelTaken(_)) => {
-                ProblemKind::Conflict
-            }
+            Refused::Conflict(_)
+            | Refused::Store(
+                StoreError::LabelTaken(_) | StoreError::LoginTaken(_) | StoreError::LastAdmin,
+            ) => ProblemKind::Conflict,
             Refused::Invalid(_) => ProblemKind::Invalid,
             Refused::Problems(_) => ProblemKind::Policy,
             Refused::Stale(_) => ProblemKind::Stale,
@@ -287,16 +355,42 @@ impl From<Refused> for Problem {
     }
 }
 
+impl From<HashError> for Problem {
+    fn from(error: HashError) -> Problem {
+        match error {
+            HashError::Busy => {
+                Problem { wait: Some(5), ..Problem::new(ProblemKind::Attempts, error.to_string()) }
+            }
+            HashError::Failed => Problem::new(ProblemKind::StoreFailed, error.to_string()),
+        }
+    }
+}
+
+impl Problem {
+    pub(crate) fn status(&self) -> StatusCode {
+        self.kind.status()
+    }
+
+    pub(crate) fn title(&self) -> &'static str {
+        self.kind.title()
+    }
+
+    /// What is wrong, and how to fix it if that is known.
+    pub(crate) fn detail(&self) -> (&str, Option<&str>) {
+        match self.message.split_once("\nhint: ") {
+            Some((detail, hint)) => (detail, Some(hint)),
+            None => (&self.message, None),
+        }
+    }
+}
+
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
         let status = self.kind.status();
         if status.is_server_error() {
             tracing::warn!(detail = %self.message, "an admin request failed");
         }
-        let (detail, hint) = match self.message.split_once("\nhint: ") {
-            Some((detail, hint)) => (detail, Some(hint)),
-            None => (self.message.as_str(), None),
-        };
+        let (detail, hint) = self.detail();
         let details = ProblemDetails {
             r#type: self.kind.uri(),
             title: self.kind.title(),

@@ -11,7 +11,7 @@ use utoipa::ToSchema;
 use super::{
     AdminState, Problem,
     assessment::AssessedTool,
-    extract::{self, JsonBody, PathParams, RequestActor},
+    extract::{self, JsonBody, PathParams, RequestActor, RequestCaller},
     openapi::{
         BadGateway, Conflict, ContentTooLarge, InternalServerError, NotFound, ServiceUnavailable,
         UnprocessableContent, UnsupportedMediaType,
@@ -145,8 +145,13 @@ pub(super) struct ToolList {
     tag = "servers",
     responses((status = 200, description = "All servers, by name", body = ServerList))
 )]
-pub(super) async fn list(State(state): State<Arc<AdminState>>) -> Json<ServerList> {
-    Json(ServerList { servers: state.ops.servers().iter().map(ServerView::of).collect() })
+pub(super) async fn list(
+    State(state): State<Arc<AdminState>>,
+    RequestCaller(caller): RequestCaller,
+) -> Json<ServerList> {
+    let servers = state.ops.servers();
+    let covered = servers.iter().filter(|server| caller.covers(&server.name));
+    Json(ServerList { servers: covered.map(ServerView::of).collect() })
 }
 
 /// Show a server
@@ -187,10 +192,14 @@ pub(super) async fn show(
 )]
 pub(super) async fn add(
     State(state): State<Arc<AdminState>>,
-    RequestActor(actor): RequestActor,
+    RequestCaller(caller): RequestCaller,
     JsonBody(new): JsonBody<NewServer>,
 ) -> Result<(StatusCode, Json<ServerView>), Problem> {
     let NewServer { name, url, headers, timeout, anonymous_policy, command, env } = new;
+    if !caller.covers_text(&name) {
+        return Err(Problem::other_server(&caller, &name));
+    }
+    let actor = caller.actor();
     if command.is_some() || env.is_some() {
         return Err(Refused::Command.into());
     }

@@ -327,7 +327,7 @@ fn check_principal(text: String) -> Result<String, Refused> {
 }
 
 /// Parses the expiry of a grant, which must be in the future.
-fn parse_expiry(text: &str, now: Timestamp) -> Result<Timestamp, Refused> {
+pub(super) fn parse_expiry(text: &str, now: Timestamp) -> Result<Timestamp, Refused> {
     let end = match span::read(text) {
         Some(span) => span::after(now, span),
         None => Timestamp::from_rfc3339(text).ok_or_else(|| {

@@ -101,15 +101,16 @@ async fn probes_and_pages_need_no_token() {
     let ready = api.send(plain("/readyz", &[("host", HOST)])).await;
     assert_eq!(ready.expect(200)["status"], "ready");
     for (path, says) in [
-        ("/", "The gateway runs."),
+        ("/sign-in", "<h1>Sign in</h1>"),
         // The URL that a held call names.
         ("/approvals/0198c5f0a1b2c3d4", "Approvals cannot be given yet."),
     ] {
-        let page = api.send(plain(path, &[("host", HOST)])).await;
+        let page = api.page(path, "").await;
         assert_eq!(page.status, StatusCode::OK, "{path}");
         assert!(page.text.contains(says), "{path}: {}", page.text);
         assert_eq!(page.header("x-content-type-options"), "nosniff", "{path}");
     }
+    assert_eq!(api.page("/", "").await.header("location"), "/sign-in");
 }
 
 #[tokio::test]

@@ -259,6 +259,24 @@ impl TestApi {
         }
     }
 
+    /// A page, as the browser with this cookie gets it.
+    pub(crate) async fn page(&self, path: &str, cookie: &str) -> Reply {
+        let request = Request::builder().uri(path).header("host", HOST).header("cookie", cookie);
+        self.send_unchecked(request.body(Body::empty()).unwrap()).await
+    }
+
+    /// Sends a form of a page of this listener.
+    pub(crate) async fn send_form(&self, path: &str, form: &str, cookie: &str) -> Reply {
+        let request = Request::builder()
+            .method(Method::POST)
+            .uri(path)
+            .header("host", HOST)
+            .header("origin", format!("http://{HOST}"))
+            .header("cookie", cookie)
+            .header("content-type", "application/x-www-form-urlencoded");
+        self.send_unchecked(request.body(Body::from(form.to_owned())).unwrap()).await
+    }
+
     pub(crate) async fn get(&self, path: &str) -> Reply {
         self.send(request(Method::GET, path, "", "")).await
     }

@@ -82,7 +82,7 @@ async fn a_grant_is_edited_and_keeps_its_token() {
     let created = api.post("/api/v1/grants", &wanted()).await.expect(201);
     // A label names a grant as well as its id.
     let shown = api.get("/api/v1/grants/laptop").await.expect(200);
-    assert_eq!((&shown["id"], &shown["created_by"]), (&created["id"], &json!("admin")));
+    assert_eq!((&shown["id"], &shown["created_by"]), (&created["id"], &json!("admin token")));
     assert_eq!(shown["last_used"], Value::Null);
     let changes = json!({"label": "desk", "policy": "careful", "expires": null});
     let edited = api.patch("/api/v1/grants/laptop", &changes, "").await.expect(200);

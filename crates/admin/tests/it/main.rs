@@ -10,6 +10,8 @@ mod described;
 mod fixture;
 mod grants;
 mod openapi;
+mod pages;
+mod people;
 mod policies;
 mod serve;
 mod servers;

@@ -115,7 +115,7 @@ fn a_grant_is_edited_rotated_and_revoked_by_its_label() {
     let taken = up.run(&["grant", "create", "demo", "laptop", "--policy", "demo"]).exits(1);
     assert!(taken.err.contains("there is already a grant `laptop`"), "{taken:?}");
     let shown = || up.run(&["grant", "show", "laptop", "--json"]).exits(0).json();
-    assert!(shown()["last_used"].is_null() && shown()["created_by"] == "admin");
+    assert!(shown()["last_used"].is_null() && shown()["created_by"] == "admin token");
     let call = |token: &str| up.run(&["call", "demo", "list_notes", "--token", token]);
     call(&first).exits(0);
     assert!(shown()["last_used"].is_string(), "{}", shown());

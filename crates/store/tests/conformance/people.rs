@@ -14,6 +14,7 @@ fn person(login: &str, role: Role) -> NewPerson {
         access: Access::to_all(role),
         reason: "set by a test".into(),
         identity: None,
+        password: None,
         invitation: None,
     }
 }
@@ -45,8 +46,9 @@ async fn has_session(store: &Store, text: &str) -> bool {
 
 /// Admins with a password.
 async fn admin(store: &Store, login: &str) -> Person {
-    let new = store.create_person(person(login, Role::Admin), edit("a")).await.unwrap();
-    store.change_account(&new.id, password(), edit("b")).await.unwrap().unwrap()
+    let password = Some(Secret::new("$argon2id$…".into()));
+    let new = NewPerson { password, ..person(login, Role::Admin) };
+    store.create_person(new, edit("a")).await.unwrap()
 }
 
 pub(crate) async fn people_come_back_as_they_were_put(fixture: Fixture) {
