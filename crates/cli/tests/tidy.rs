@@ -31,6 +31,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("demo", &["wire", "builtin"]),
     ("stack", &["wire", "classify"]),
     ("listener", &[]),
+    ("oidc", &[]),
     (
         "gateway",
         &[
@@ -38,7 +39,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "bridge", "listener", "expiring",
         ],
     ),
-    ("admin", &["wire", "classify", "catalog", "policy", "store", "config", "listener"]),
+    ("admin", &["wire", "classify", "catalog", "policy", "store", "config", "listener", "oidc"]),
     ("testkit", &["wire", "policy", "store", "upstream"]),
     (
         "cli",
