@@ -98,10 +98,9 @@ async fn many_sign_ins_at_once_ask_a_broken_provider_once() {
     }
     tasks.spawn(async {
         // Keeps the runtime busy, because a paused clock that is idle jumps to the next time-out.
-        for _ in 0..1_000_000 {
+        loop {
             tokio::task::yield_now().await;
         }
-        panic!("the sign-ins do not end");
     });
     for _ in 0..20 {
         let error = tasks.join_next().await.unwrap().unwrap();
