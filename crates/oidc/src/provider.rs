@@ -122,20 +122,20 @@ impl Shared {
         Ok((claims, verified))
     }
 
-    /// Verifies a signature. If the key is unknown, the keys may have changed, so they are fetched
-    /// once more.
+    /// Verifies a signature. If no key fits, the keys may have changed, even under their ids, so they
+    /// are fetched once more.
     async fn verify_signature(
         &self,
         token: &Jwt<'_>,
         metadata: &Metadata,
     ) -> Result<Claims, SignInError> {
         let keys = self.keys.get(self.fetch_keys(metadata)).await?;
-        match token.verify(&keys) {
-            Err(TokenError::UnknownKey) => {}
+        let error = match token.verify(&keys) {
+            Err(error @ (TokenError::UnknownKey | TokenError::BadSignature)) => error,
             verified => return Ok(verified?),
-        }
+        };
         let newer = self.keys.refetch(&keys, self.fetch_keys(metadata)).await?;
-        let newer = newer.ok_or(TokenError::UnknownKey)?;
+        let newer = newer.ok_or(error)?;
         Ok(token.verify(&newer)?)
     }
 

@@ -25,6 +25,16 @@ async fn new_keys_are_fetched_once_for_all_who_need_them() {
     assert_eq!(provider.count("/.well-known/openid-configuration").await, 1);
 }
 
+#[tokio::test]
+async fn a_key_may_be_replaced_under_its_id() {
+    let mut provider = RealProvider::start(json!({ "alice": {} })).await;
+    let client = provider.client("eddsa");
+    sign_in(&client, "alice").await.unwrap();
+    provider.command("replace keys").await;
+    assert_eq!(sign_in(&client, "alice").await.unwrap().subject, "alice");
+    assert_eq!(provider.count("/jwks").await, 2);
+}
+
 /// A provider that signs with keys that it does not publish cannot make the gateway fetch its keys
 /// again and again.
 #[tokio::test]

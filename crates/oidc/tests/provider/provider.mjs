@@ -27,6 +27,7 @@ const counts = {};
 let publishedKeys = null;
 let lastIdToken = null;
 let repeatedIdToken = null;
+let ids;
 let provider = start(makeKeys());
 reply({ issuer });
 
@@ -34,6 +35,10 @@ const commands = {
   // New keys take the place of the old ones.
   rotate: () => {
     provider = start(makeKeys());
+  },
+  // The same, and the new ones have the ids of the old ones.
+  "replace keys": () => {
+    provider = start(makeKeys(ids));
   },
   // The provider signs with keys that it does not publish.
   "hide keys": async () => {
@@ -58,16 +63,17 @@ function reply(value) {
   process.stdout.write(`${JSON.stringify(value)}\n`);
 }
 
-function makeKeys() {
+function makeKeys(oldIds) {
   const kinds = [
     // For RS256 and PS256.
     ["rsa", { modulusLength: 2048 }],
     ["ec", { namedCurve: "P-256" }],
     ["ed25519", {}],
   ];
-  const keys = kinds.map(([kind, options]) => ({
+  ids = oldIds ?? kinds.map(() => randomUUID());
+  const keys = kinds.map(([kind, options], at) => ({
     ...generateKeyPairSync(kind, options).privateKey.export({ format: "jwk" }),
-    kid: randomUUID(),
+    kid: ids[at],
     use: "sig",
   }));
   return { keys };
