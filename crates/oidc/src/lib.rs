@@ -6,6 +6,28 @@
 //! the proof of who signed in. Between the two, the caller keeps [`Pending`] for this browser only
 //! (for instance encrypted in a cookie), and deletes it at the first redirect that comes back.
 //!
+//! ```no_run
+//! use std::time::SystemTime;
+//!
+//! use sluice_oidc::{Hints, Identity, Provider, ProviderConfig, SignIn};
+//!
+//! # async fn sign_in(query: &str, now: SystemTime) -> Result<Identity, Box<dyn std::error::Error>> {
+//! let provider = Provider::new(ProviderConfig {
+//!     client_secret: Some("the secret".to_owned().into()),
+//!     groups_claim: Some("groups".into()),
+//!     ..ProviderConfig::new(
+//!         "https://id.example.com",
+//!         "sluice",
+//!         "https://sluice.example.com/sign-in/callback",
+//!     )
+//! })?;
+//! let SignIn { url, pending } = provider.begin(&Hints::default(), now).await?;
+//! // The browser is sent to `url`, and comes back with a query.
+//! let identity = provider.finish(pending, query, now).await?;
+//! # Ok(identity)
+//! # }
+//! ```
+//!
 //! This crate knows nothing of pages, cookies, sessions, accounts and roles. It keeps no state but
 //! the provider's metadata and keys. The caller passes the time in.
 //!

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::json;
-use sluice_oidc::Groups;
+use sluice_oidc::{Endpoint, Groups, GroupsUnavailable, ProviderError};
 
 use crate::provider::{RealProvider, known, later, machine_time, sign_in};
 
@@ -49,6 +49,13 @@ async fn what_the_id_token_lacks_is_asked_of_userinfo() {
     assert_eq!(identity.name.as_deref(), Some("Alice"));
     assert_eq!(identity.groups, known(&["ops"]));
     assert_eq!(provider.count("/me").await, 1);
+    // Claims about another person are not mixed in.
+    provider.command("mix up userinfo").await;
+    let identity = sign_in(&provider.client("rs256"), "alice").await.unwrap();
+    assert_eq!((identity.email, identity.name), (None, None));
+    let why = "it is about another person than the ID token".to_owned();
+    let error = ProviderError::BadAnswer { endpoint: Endpoint::Userinfo, why };
+    assert_eq!(identity.groups, Groups::Unavailable(GroupsUnavailable::Provider(error)));
 }
 
 #[tokio::test]

@@ -27,6 +27,7 @@ const counts = {};
 let publishedKeys = null;
 let lastIdToken = null;
 let repeatedIdToken = null;
+let userinfoIsMixedUp = false;
 let ids;
 let provider = start(makeKeys());
 reply({ issuer });
@@ -48,6 +49,10 @@ const commands = {
   // The next token response has the ID token of the one before it.
   "repeat id token": () => {
     repeatedIdToken = lastIdToken;
+  },
+  // Userinfo is that of another person.
+  "mix up userinfo": () => {
+    userinfoIsMixedUp = true;
   },
   // Requests by path.
   count: () => counts,
@@ -116,6 +121,7 @@ async function change(context, next) {
   await next();
   const { route } = context.oidc ?? {};
   if (route === "jwks" && publishedKeys) context.body = publishedKeys;
+  if (route === "userinfo" && userinfoIsMixedUp) context.body = { ...context.body, sub: "mallory" };
   if (route === "token" && context.body?.id_token) {
     lastIdToken = context.body.id_token;
     if (repeatedIdToken) context.body.id_token = repeatedIdToken;
