@@ -7,14 +7,11 @@
 //
 // People need not type: the account is the `login_hint`, and `nobody` cancels the sign-in.
 
-import { generateKeyPairSync, randomUUID, webcrypto } from "node:crypto";
+import { generateKeyPairSync, randomUUID } from "node:crypto";
 import { createServer } from "node:http";
 import { createInterface } from "node:readline";
 
-// Node 18 lacks these, and the package needs them.
-globalThis.crypto ??= webcrypto;
-URL.parse ??= (text, base) => (URL.canParse(text, base) ? new URL(text, base) : null);
-const { Provider } = await import("oidc-provider");
+import { Provider } from "oidc-provider";
 
 const lines = createInterface({ input: process.stdin })[Symbol.asyncIterator]();
 const server = createServer((request, response) => answer(request, response));
@@ -105,6 +102,7 @@ function start(jwks) {
     ttl: { IdToken: 300, AccessToken: 300, AuthorizationCode: 60, Grant: 600, Interaction: 600, Session: 600 },
   });
   started.use(change);
+  started.on("server_error", (_, error) => console.error(error));
   return started;
 }
 
