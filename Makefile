@@ -52,7 +52,9 @@ clippy:
 	$(CARGO) clippy --manifest-path compat/Cargo.toml --all-targets --locked -- -D warnings
 
 # nextest runs tests in parallel processes; plain `cargo test` does without it.
+# Those of sign-in run an identity provider from npm.
 tests:
+	@compat/setup
 	@if $(CARGO) nextest --version >/dev/null 2>&1; then \
 		$(CARGO) nextest run --workspace --all-features --locked --no-fail-fast; \
 	else \

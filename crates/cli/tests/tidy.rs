@@ -31,6 +31,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("demo", &["wire", "builtin"]),
     ("stack", &["wire", "classify"]),
     ("listener", &[]),
+    ("oidc", &[]),
     (
         "gateway",
         &[
@@ -38,7 +39,13 @@ const LAYERS: &[(&str, &[&str])] = &[
             "bridge", "listener", "expiring",
         ],
     ),
-    ("admin", &["wire", "classify", "catalog", "policy", "store", "config", "listener", "expiring"]),
+    (
+        "admin",
+        &[
+            "wire", "classify", "catalog", "policy", "store", "config", "listener", "expiring",
+            "oidc",
+        ],
+    ),
     ("testkit", &["wire", "policy", "store", "upstream"]),
     (
         "cli",
