@@ -148,6 +148,7 @@ fn build_routes() -> OpenApiRouter<Arc<AdminState>> {
         .routes(routes!(policies::list_versions))
         .routes(routes!(policies::check))
         .routes(routes!(policies::suggest))
+        .routes(routes!(policies::explain::explain))
         .routes(routes!(grants::list, grants::create))
         .routes(routes!(grants::show, grants::edit, grants::revoke))
         .routes(routes!(grants::rotate))

@@ -7,6 +7,7 @@
 mod approvals;
 mod audit;
 mod catalog;
+mod explain;
 mod grants;
 mod policies;
 mod servers;
@@ -19,6 +20,7 @@ use tokio::sync::Mutex;
 
 use self::catalog::CatalogFile;
 pub(crate) use self::{
+    explain::SupposedCall,
     grants::{GrantChanges, GrantPage, IssuedToken, SeenGrant, WantedGrant},
     policies::PutPolicy,
     servers::{ServerChanges, WantedServer},

@@ -6,6 +6,7 @@ use std::borrow::Cow;
 
 use sluice_catalog::Standing;
 use sluice_classify::{Category, FindingKind, Part, Risk, SignalKind};
+use sluice_policy::Outcome as Call;
 use sluice_store::{Instances, Kind, Outcome, Start};
 use utoipa::{
     PartialSchema, ToSchema,
@@ -57,6 +58,8 @@ choices! {
         Kind::ALL.map(Kind::as_str);
     RecordOutcome, "The outcome that an audit record reports.":
         Outcome::ALL.map(Outcome::as_str);
+    CallOutcome, "What happens to a call.":
+        [Call::Allow, Call::Deny, Call::Hide, Call::Hold].map(Call::name);
     AnyVersion, "Any version.":
         ["*"];
 }

@@ -2,6 +2,7 @@
 //!
 //! An explanation runs the same code as a real decision, with a recording witness.
 
+mod readings;
 mod report;
 
 use crate::{
@@ -14,6 +15,7 @@ use crate::{
     time::Timestamp,
 };
 
+pub use readings::{Readings, UnknownCounter, explain_with_readings};
 use report::Recorder;
 pub use report::{ChargeReport, Explanation, Step, StepResult};
 

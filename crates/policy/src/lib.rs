@@ -44,7 +44,10 @@ pub use approval::Terms;
 pub use decimal::Decimal;
 pub use decision::{Allow, Charge, Decision, Denial, Objection, Outcome};
 pub use diff::{Change, Direction, PolicyDiff, ToolDiff, diff};
-pub use explain::{ChargeReport, Explanation, Step, StepResult, explain};
+pub use explain::{
+    ChargeReport, Explanation, Readings, Step, StepResult, UnknownCounter, explain,
+    explain_with_readings,
+};
 pub use facts::{Facts, ToolFacts};
 pub use file::{
     BaseText, Bases, Format, MOST_IN_CHAIN, MissingBase, Problem, find_base, load, load_extending,

@@ -1,6 +1,7 @@
-//! `/servers/{name}/policies`, `/policies/check` and `/policies/suggest`. The version
+//! `/servers/{name}/policies` and `/policies/…`. The version
 //! of a policy is its entity tag.
 
+pub(super) mod explain;
 mod view;
 
 use std::sync::Arc;

@@ -97,7 +97,7 @@ impl Ops {
 
     /// The grant with this id or label. If several had the label, it is the one that is not
     /// revoked, else the newest.
-    async fn grant(&self, text: &str) -> Result<Grant, Refused> {
+    pub(super) async fn grant(&self, text: &str) -> Result<Grant, Refused> {
         if let Some(grant) = self.store.grant(text).await? {
             return Ok(grant);
         }

@@ -7,6 +7,7 @@ mod audit;
 mod auth;
 mod catalog;
 mod described;
+mod explain;
 mod fixture;
 mod grants;
 mod openapi;

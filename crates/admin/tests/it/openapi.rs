@@ -125,7 +125,7 @@ async fn operations_need_the_token_unless_the_document_says_otherwise() {
 
 /// One request that succeeds for each operation, in an order that makes them do so.
 /// `ID` stands for the id of the grant that was created.
-const REQUESTS: [(&str, &str, &str, &str); 28] = [
+const REQUESTS: [(&str, &str, &str, &str); 29] = [
     ("add_server", "POST", "/servers", r#"{"name":"a","url":"https://a.example.com/"}"#),
     ("edit_server", "PATCH", "/servers/a", r#"{"timeout":"5s","headers":{"X-A":"b"}}"#),
     ("list_servers", "GET", "/servers", ""),
@@ -137,6 +137,12 @@ const REQUESTS: [(&str, &str, &str, &str); 28] = [
     ("show_policy", "GET", "/servers/files/policies/p", ""),
     ("list_policy_versions", "GET", "/servers/files/policies/p/versions", ""),
     ("check_policy", "POST", "/policies/check", r#"{"version":"2"}"#),
+    (
+        "explain_call",
+        "POST",
+        "/policies/explain",
+        r#"{"server":"files","policy":"p","tool":"read","arguments":{"a":1.50},"at":"2027-01-31T12:00:00Z"}"#,
+    ),
     ("suggest_policy", "POST", "/policies/suggest", r#"{"server":"files"}"#),
     (
         "create_grant",
