@@ -17,6 +17,7 @@ use crate::{
 
 pub use readings::{Readings, UnknownCounter, explain_with_readings};
 use report::Recorder;
+pub(crate) use report::window_json;
 pub use report::{ChargeReport, Explanation, Step, StepResult};
 
 /// Explains the decision on a call, with the given counter readings and calls in

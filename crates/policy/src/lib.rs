@@ -36,6 +36,7 @@ mod selftest;
 mod standing;
 mod suggest;
 mod time;
+mod tool_access;
 mod witness;
 
 pub use access::{AccessDenial, AccessRequest};
@@ -66,3 +67,6 @@ pub use suggest::{
     suggest_policy_by_category,
 };
 pub use time::{LONGEST_WINDOW, Timestamp, Window};
+pub use tool_access::{
+    ConcurrencyTerms, LimitTerms, ShadowTreatment, ToolAccess, Treatment, find_access,
+};
