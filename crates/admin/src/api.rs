@@ -1,5 +1,6 @@
 //! The admin listener: its routes, and serving them.
 
+mod access;
 mod approvals;
 mod assessment;
 mod audit;
@@ -152,6 +153,8 @@ fn build_routes() -> OpenApiRouter<Arc<AdminState>> {
         .routes(routes!(grants::list, grants::create))
         .routes(routes!(grants::show, grants::edit, grants::revoke))
         .routes(routes!(grants::rotate))
+        .routes(routes!(access::show_grant))
+        .routes(routes!(access::list))
         .routes(routes!(approvals::list))
         .routes(routes!(audit::list))
         .routes(routes!(audit::export))

@@ -4,6 +4,7 @@
 //! applies the write before it is answered. If the gateway cannot apply it, the
 //! write is undone.
 
+mod access;
 mod approvals;
 mod audit;
 mod catalog;
@@ -20,6 +21,7 @@ use tokio::sync::Mutex;
 
 use self::catalog::CatalogFile;
 pub(crate) use self::{
+    access::{AccessFilter, AccessPage, AccessRow},
     explain::SupposedCall,
     grants::{GrantChanges, GrantPage, IssuedToken, SeenGrant, WantedGrant},
     policies::PutPolicy,

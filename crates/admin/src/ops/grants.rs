@@ -115,11 +115,16 @@ impl Ops {
 
     /// How many grants can be used now.
     pub(crate) async fn count_grants(&self) -> Result<usize, Refused> {
-        let now = clock::now();
-        let is_valid = |grant: &&Grant| {
+        Ok(self.valid_grants(clock::now()).await?.len())
+    }
+
+    /// The grants that can be used now, in the order of their ids.
+    pub(super) async fn valid_grants(&self, now: Timestamp) -> Result<Vec<Grant>, Refused> {
+        let mut grants = self.all_grants().await?;
+        grants.retain(|grant| {
             grant.revoked_at.is_none() && grant.expires_at.is_none_or(|end| now < end)
-        };
-        Ok(self.all_grants().await?.iter().filter(is_valid).count())
+        });
+        Ok(grants)
     }
 
     async fn all_grants(&self) -> Result<Vec<Grant>, Refused> {

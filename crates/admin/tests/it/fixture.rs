@@ -88,6 +88,19 @@ pub(crate) fn declared() -> InForce {
     }
 }
 
+impl Fake {
+    /// Gives a server a policy for callers without a token.
+    pub(crate) fn let_anyone_call(&self, server: &str, policy: &str) {
+        let mut in_force = self.in_force.lock().unwrap();
+        let mut servers = in_force.servers.clone();
+        for one in servers.iter_mut().filter(|one| one.name.as_str() == server) {
+            one.anonymous_policy = Some(name(policy));
+        }
+        let policies = in_force.policies.clone();
+        *in_force = Arc::new(InForce { servers, policies, ..declared() });
+    }
+}
+
 impl Live for Fake {
     fn in_force(&self) -> Arc<InForce> {
         Arc::clone(&self.in_force.lock().unwrap())

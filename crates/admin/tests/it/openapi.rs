@@ -125,7 +125,7 @@ async fn operations_need_the_token_unless_the_document_says_otherwise() {
 
 /// One request that succeeds for each operation, in an order that makes them do so.
 /// `ID` stands for the id of the grant that was created.
-const REQUESTS: [(&str, &str, &str, &str); 29] = [
+const REQUESTS: [(&str, &str, &str, &str); 31] = [
     ("add_server", "POST", "/servers", r#"{"name":"a","url":"https://a.example.com/"}"#),
     ("edit_server", "PATCH", "/servers/a", r#"{"timeout":"5s","headers":{"X-A":"b"}}"#),
     ("list_servers", "GET", "/servers", ""),
@@ -152,6 +152,8 @@ const REQUESTS: [(&str, &str, &str, &str); 29] = [
     ),
     ("list_grants", "GET", "/grants?limit=1", ""),
     ("show_grant", "GET", "/grants/ID", ""),
+    ("show_grant_access", "GET", "/grants/ID/access?limit=1&category=read", ""),
+    ("list_access", "GET", "/access?server=files&risk=low&tool=read&outcome=deny", ""),
     ("edit_grant", "PATCH", "/grants/ID", r#"{"policy":"q","principal":null}"#),
     ("rotate_grant", "POST", "/grants/ID/rotate?overlap=1m", ""),
     ("revoke_grant", "DELETE", "/grants/ID", ""),

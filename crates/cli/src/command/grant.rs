@@ -1,5 +1,6 @@
 //! `sluice grant`: manages the grants of a running gateway.
 
+mod access;
 mod edit;
 mod issued;
 mod show;
@@ -23,8 +24,8 @@ pub(crate) enum GrantCommand {
     Create(Create),
     /// List the grants
     List(ListGrants),
-    /// Show one grant
-    Show(OneGrant),
+    /// Show one grant, or what it may call
+    Show(show::ShowGrant),
     /// Change the label, servers, policy, principal or expiry of a grant; its token stays the same
     Edit(edit::EditGrant),
     /// Replace a grant's token
@@ -116,7 +117,7 @@ pub(crate) fn run(command: GrantCommand, data: Option<PathBuf>) -> anyhow::Resul
         GrantCommand::List(ListGrants { json }) => {
             with_gateway(data, |gateway| list(gateway, json))
         }
-        GrantCommand::Show(one) => with_gateway(data, |gateway| show::run(gateway, &one)),
+        GrantCommand::Show(show) => with_gateway(data, |gateway| show.run(gateway)),
         GrantCommand::Edit(edit) => with_gateway(data, |gateway| edit.run(gateway)),
         GrantCommand::Rotate(rotate) => with_gateway(data, |gateway| rotate.run(gateway)),
         GrantCommand::Revoke(one) => with_gateway(data, |gateway| revoke(gateway, &one)),
