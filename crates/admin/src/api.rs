@@ -5,6 +5,7 @@ mod approvals;
 mod assessment;
 mod audit;
 mod catalog;
+mod events;
 mod extract;
 mod grants;
 mod health;
@@ -94,6 +95,12 @@ impl Api {
         let state = Arc::clone(&self.0);
         // Describing the API takes memory that a gateway without visitors never needs.
         let router = LazyLock::new(move || self.router());
+        let ending = Arc::clone(&state);
+        let end = async move {
+            end.await;
+            // Streams would go on until they are cut.
+            ending.ops.events().end();
+        };
         tokio::select! {
             () = listen::serve(&router, listener, end) => {}
             never = auth::sweep_failures(&state.failures, state.ops.store()) => match never {},
@@ -160,6 +167,7 @@ fn build_routes() -> OpenApiRouter<Arc<AdminState>> {
         .routes(routes!(audit::export))
         .routes(routes!(audit::verification::verify))
         .routes(routes!(audit::verification::compare_heads))
+        .routes(routes!(events::stream))
         .routes(routes!(catalog::list))
         .routes(routes!(catalog::show_server))
         .routes(routes!(catalog::show_tool))

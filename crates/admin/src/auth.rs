@@ -99,7 +99,7 @@ pub(crate) async fn sweep_failures(failures: &Failures, store: &Store) -> Infall
 }
 
 /// The address that a request comes from; loopback for calls in process.
-fn source(extensions: &Extensions) -> IpAddr {
+pub(crate) fn source(extensions: &Extensions) -> IpAddr {
     let peer = extensions.get::<ConnectInfo<SocketAddr>>();
     peer.map_or(Ipv4Addr::LOCALHOST.into(), |ConnectInfo(address)| address.ip())
 }

@@ -17,6 +17,9 @@ use utoipa::{
 
 use crate::ops::Refused;
 
+/// How many seconds to wait before events are asked for again.
+const READERS_WAIT: u64 = 5;
+
 /// An answer that refuses the request or reports a failure.
 #[derive(Debug)]
 pub(crate) struct Problem {
@@ -52,6 +55,7 @@ pub(crate) enum ProblemKind {
     StoreFailed,
     StoreUnavailable,
     Upstream,
+    Readers,
 }
 
 /// A problem as RFC 9457 defines it.
@@ -114,7 +118,7 @@ impl From<sluice_policy::Problem> for PolicyProblem {
 
 impl ProblemKind {
     /// All kinds; those with the same code stand together.
-    pub(super) const ALL: [ProblemKind; 20] = [
+    pub(super) const ALL: [ProblemKind; 21] = [
         ProblemKind::Request,
         ProblemKind::Token,
         ProblemKind::Attempts,
@@ -135,13 +139,14 @@ impl ProblemKind {
         ProblemKind::StoreFailed,
         ProblemKind::StoreUnavailable,
         ProblemKind::Upstream,
+        ProblemKind::Readers,
     ];
 
     pub(super) fn status(self) -> StatusCode {
         match self {
             ProblemKind::Request => StatusCode::BAD_REQUEST,
             ProblemKind::Token => StatusCode::UNAUTHORIZED,
-            ProblemKind::Attempts => StatusCode::TOO_MANY_REQUESTS,
+            ProblemKind::Attempts | ProblemKind::Readers => StatusCode::TOO_MANY_REQUESTS,
             ProblemKind::Host | ProblemKind::Origin | ProblemKind::Command => StatusCode::FORBIDDEN,
             ProblemKind::Missing | ProblemKind::NoSuchPath => StatusCode::NOT_FOUND,
             ProblemKind::Method => StatusCode::METHOD_NOT_ALLOWED,
@@ -176,6 +181,7 @@ impl ProblemKind {
             ProblemKind::Policy => "policy",
             ProblemKind::Catalog => "catalog",
             ProblemKind::Upstream => "upstream",
+            ProblemKind::Readers => "readers",
             ProblemKind::StoreFailed | ProblemKind::StoreUnavailable => "store",
         }
     }
@@ -201,6 +207,7 @@ impl ProblemKind {
             ProblemKind::StoreFailed => "The gateway failed",
             ProblemKind::Catalog => "The catalogue cannot be read",
             ProblemKind::Upstream => "No answer",
+            ProblemKind::Readers => "Too many streams of events",
             ProblemKind::StoreUnavailable => "The store cannot be used",
         }
     }
@@ -272,6 +279,7 @@ impl From<Refused> for Problem {
             Refused::Stale(_) => ProblemKind::Stale,
             Refused::Command => ProblemKind::Command,
             Refused::Silent { .. } => ProblemKind::Upstream,
+            Refused::Readers(_) => ProblemKind::Readers,
             Refused::Store(StoreError::Overloaded | StoreError::Stopped) => {
                 ProblemKind::StoreUnavailable
             }
@@ -283,7 +291,8 @@ impl From<Refused> for Problem {
             Refused::Problems(places) => places.into_iter().map(PolicyProblem::from).collect(),
             _ => Vec::new(),
         };
-        Problem { kind, message, places, wait: None }
+        let wait = (kind == ProblemKind::Readers).then_some(READERS_WAIT);
+        Problem { kind, message, places, wait }
     }
 }
 

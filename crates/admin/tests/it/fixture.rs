@@ -8,7 +8,7 @@ use std::{
 use axum::{
     Router,
     body::Body,
-    http::{HeaderMap, Method, Request, StatusCode},
+    http::{HeaderMap, Method, Request, Response, StatusCode},
 };
 use http_body_util::BodyExt as _;
 use serde_json::Value;
@@ -261,8 +261,13 @@ impl TestApi {
         reply
     }
 
+    /// An answer whose body goes on.
+    pub(crate) async fn open(&self, request: Request<Body>) -> Response<Body> {
+        self.router.clone().oneshot(request).await.unwrap()
+    }
+
     pub(crate) async fn send_unchecked(&self, request: Request<Body>) -> Reply {
-        let response = self.router.clone().oneshot(request).await.unwrap();
+        let response = self.open(request).await;
         let (parts, body) = response.into_parts();
         let text = body.collect().await.unwrap().to_bytes();
         Reply {

@@ -8,6 +8,7 @@ mod audit;
 mod auth;
 mod catalog;
 mod described;
+mod events;
 mod explain;
 mod fixture;
 mod grants;
