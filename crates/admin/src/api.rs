@@ -11,6 +11,7 @@ mod grants;
 mod health;
 mod listen;
 mod openapi;
+mod paging;
 mod policies;
 mod problem;
 mod servers;

@@ -23,7 +23,7 @@ use tokio::sync::Mutex;
 pub(crate) use self::{
     access::{AccessFilter, AccessPage, AccessRow},
     explain::SupposedCall,
-    grants::{GrantChanges, GrantPage, IssuedToken, SeenGrant, WantedGrant},
+    grants::{GrantChanges, GrantFilter, GrantPage, IssuedToken, SeenGrant, WantedGrant},
     policies::PutPolicy,
     servers::{ServerChanges, WantedServer},
 };

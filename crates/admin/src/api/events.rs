@@ -122,7 +122,9 @@ async fn read_chunk(reader: &mut EventReader, deadline: Instant) -> io::Result<O
     })?;
     Ok(events.map(|events| {
         let mut text = String::new();
-        events.iter().for_each(|event| write_event(&mut text, event));
+        for event in &events {
+            write_event(&mut text, event);
+        }
         text.into()
     }))
 }

@@ -24,7 +24,7 @@ use super::{
 };
 use crate::{
     clock,
-    ops::{GrantChanges, GrantPage, IssuedToken, SeenGrant, WantedGrant},
+    ops::{GrantChanges, GrantFilter, GrantPage, IssuedToken, SeenGrant, WantedGrant},
     schema::{ObjectName, TimeOrSpan},
 };
 
@@ -151,6 +151,15 @@ pub(super) struct RotateQuery {
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub(super) struct GrantQuery {
+    /// Grants for this server.
+    #[param(value_type = ObjectName, required = false)]
+    server: Option<String>,
+    /// Grants that are judged by the policy of this name.
+    #[param(value_type = ObjectName, required = false)]
+    policy: Option<String>,
+    /// Grants of this principal.
+    #[param(nullable = false)]
+    principal: Option<String>,
     /// How many grants to answer with, at most and by default 1000.
     #[param(value_type = u64, required = false)]
     limit: Option<usize>,
@@ -174,10 +183,12 @@ pub(super) struct GrantQuery {
 )]
 pub(super) async fn list(
     State(state): State<Arc<AdminState>>,
-    QueryParams(GrantQuery { limit, cursor }): QueryParams<GrantQuery>,
+    QueryParams(asked): QueryParams<GrantQuery>,
 ) -> Result<Json<GrantList>, Problem> {
+    let GrantQuery { server, policy, principal, limit, cursor } = asked;
+    let filter = GrantFilter { server, policy, principal };
     let limit = limit.unwrap_or(MAX_LIMIT).clamp(1, MAX_LIMIT);
-    let GrantPage { grants, next } = state.ops.grants(cursor.as_deref(), limit).await?;
+    let GrantPage { grants, next } = state.ops.grants(&filter, cursor.as_deref(), limit).await?;
     Ok(Json(GrantList { grants: grants.iter().map(GrantView::of).collect(), next }))
 }
 

@@ -145,13 +145,13 @@ impl EventHub {
         let hub = Arc::clone(&self.0);
         let Some(after) = after else {
             let (receiver, position) = hub.join().await?;
-            return Ok(EventReader::live(hub, filter, place, receiver, position));
+            return Ok(EventReader::follow(hub, filter, place, receiver, position));
         };
         if after > hub.newest().await? {
             let message = "`Last-Event-ID` is not a place of this log\nhint: read without it";
             return Err(Refused::Invalid(message.into()));
         }
-        Ok(EventReader::resumed(hub, filter, place, after))
+        Ok(EventReader::resume(hub, filter, place, after))
     }
 
     /// Ends all streams, because the gateway stops.

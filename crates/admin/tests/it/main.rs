@@ -13,6 +13,7 @@ mod explain;
 mod fixture;
 mod grants;
 mod openapi;
+mod paging;
 mod policies;
 mod serve;
 mod servers;

@@ -155,7 +155,7 @@ impl Create {
     fn servers_without_policy(&self, gateway: &Gateway) -> anyhow::Result<Vec<Lacking<'_>>> {
         let mut lacking = Vec::new();
         for server in &self.servers {
-            let answer = gateway.ask(Question::get(&["servers", server.as_str(), "policies"]))?;
+            let answer = gateway.ask_all(&["servers", server.as_str(), "policies"], "policies")?;
             let policies = answer.get("policies").and_then(Value::as_array).into_iter().flatten();
             let names = policies.filter_map(|one| one.get("name")?.as_str().map(str::to_owned));
             let policies: Vec<_> = names.collect();
@@ -188,19 +188,12 @@ struct Lacking<'g> {
 }
 
 fn list(gateway: &Gateway, json: bool) -> anyhow::Result<Done> {
-    let mut grants = Vec::new();
-    let mut query = Vec::new();
-    loop {
-        let answer = gateway.ask(Question { query: &query, ..Question::get(&["grants"]) })?;
-        let page = answer.get("grants").and_then(Value::as_array);
-        grants.extend(page.into_iter().flatten().cloned());
-        let Some(next) = answer.get("next").and_then(Value::as_str) else { break };
-        query = vec![("cursor", next.to_owned())];
-    }
+    let mut answer = gateway.ask_all(&["grants"], "grants")?;
+    let grants = answer.get_mut("grants").map(Value::take).unwrap_or_default();
     if json {
         print_json(&json!({ "grants": grants }))?;
     } else {
-        print(&draw(&serde_json::from_value::<Vec<Grant>>(grants.into())?))?;
+        print(&draw(&serde_json::from_value::<Vec<Grant>>(grants)?))?;
     }
     Ok(Done::Well)
 }

@@ -33,7 +33,7 @@ enum Stage {
 }
 
 impl EventReader {
-    pub(super) fn live(
+    pub(super) fn follow(
         hub: Arc<Hub>,
         filter: EventFilter,
         place: ReaderPlace,
@@ -44,7 +44,7 @@ impl EventReader {
         EventReader { hub, filter, after, receiver, stage: Stage::Begin, _place: place }
     }
 
-    pub(super) fn resumed(
+    pub(super) fn resume(
         hub: Arc<Hub>,
         filter: EventFilter,
         place: ReaderPlace,
