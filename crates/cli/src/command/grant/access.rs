@@ -90,14 +90,11 @@ fn draw(rows: &[Row], silent: &[Silent]) -> String {
         .collect();
     let head = ["SERVER", "TOOL", "CATEGORY", "RISK", "OUTCOME", "RULE", "POLICY"];
     let mut text = if cells.is_empty() { String::new() } else { table(head, &cells) };
-    for Silent { server, why } in silent {
-        let why = why.lines().next().unwrap_or_default();
-        text.push_str(&format!(
-            "{HELD}missing{HELD:#}: the tools of `{}` cannot be listed: {}\n",
-            visible(server),
-            visible(why)
-        ));
-    }
+    let missing = silent.iter().map(|Silent { server, why }| {
+        let (server, why) = (visible(server), visible(why.lines().next().unwrap_or_default()));
+        format!("{HELD}missing{HELD:#}: the tools of `{server}` cannot be listed: {why}\n")
+    });
+    text.extend(missing);
     if text.is_empty() { "its servers have no tools\n".into() } else { text }
 }
 
