@@ -1,14 +1,17 @@
 //! The admin listener: its routes, and serving them.
 
+mod access;
 mod approvals;
 mod assessment;
 mod audit;
 mod catalog;
+mod events;
 pub(crate) mod extract;
 mod grants;
 mod health;
 mod listen;
 mod openapi;
+mod paging;
 mod people;
 mod policies;
 mod problem;
@@ -99,6 +102,12 @@ impl Api {
         let state = Arc::clone(&self.0);
         // Describing the API takes memory that a gateway without visitors never needs.
         let router = LazyLock::new(move || self.router());
+        let ending = Arc::clone(&state);
+        let end = async move {
+            end.await;
+            // Streams would go on until they are cut.
+            ending.ops.events().end();
+        };
         tokio::select! {
             () = listen::serve(&router, listener, end) => {}
             never = auth::sweep_failures(&state.auth.failures, state.ops.store()) => match never {},
@@ -167,14 +176,18 @@ fn build_routes() -> OpenApiRouter<Arc<AdminState>> {
         .routes(routes!(policies::list_versions))
         .routes(routes!(policies::check))
         .routes(routes!(policies::suggest))
+        .routes(routes!(policies::explain::explain))
         .routes(routes!(grants::list, grants::create))
         .routes(routes!(grants::show, grants::edit, grants::revoke))
         .routes(routes!(grants::rotate))
+        .routes(routes!(access::show_grant))
+        .routes(routes!(access::list))
         .routes(routes!(approvals::list))
         .routes(routes!(audit::list))
         .routes(routes!(audit::export))
         .routes(routes!(audit::verification::verify))
         .routes(routes!(audit::verification::compare_heads))
+        .routes(routes!(events::stream))
         .routes(routes!(catalog::list))
         .routes(routes!(catalog::show_server))
         .routes(routes!(catalog::show_tool))

@@ -40,7 +40,7 @@ use crate::{
 /// A session ends when it was not used for this long.
 pub(crate) const SESSION_IDLE: Duration = Duration::from_hours(8);
 /// A session ends this long after it began, however it is used.
-pub(crate) const SESSION_LIFETIME: Duration = Duration::from_hours(7 * 24);
+pub(crate) const SESSION_LIFETIME: Duration = Duration::from_hours(168);
 /// How exactly the last use of a session or token is noted.
 const USE_PRECISION: Duration = Duration::from_mins(1);
 

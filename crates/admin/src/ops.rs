@@ -4,9 +4,12 @@
 //! applies the write before it is answered. If the gateway cannot apply it, the
 //! write is undone.
 
+mod access;
 mod approvals;
 mod audit;
 mod catalog;
+pub(crate) mod events;
+mod explain;
 mod grants;
 mod people;
 mod policies;
@@ -20,14 +23,16 @@ use sluice_policy::{Problem, file::check::nearest};
 use sluice_store::{Actor, Edit, Name, Store, StoreError};
 use tokio::sync::Mutex;
 
-use self::catalog::CatalogFile;
 pub(crate) use self::{
-    grants::{GrantChanges, GrantPage, IssuedToken, SeenGrant, WantedGrant},
+    access::{AccessFilter, AccessPage, AccessRow},
+    explain::SupposedCall,
+    grants::{GrantChanges, GrantFilter, GrantPage, IssuedToken, SeenGrant, WantedGrant},
     people::{Invited, PersonChanges, WantedPerson, person_version},
     policies::PutPolicy,
     servers::{ServerChanges, WantedServer},
     tokens::WantedToken,
 };
+use self::{catalog::CatalogFile, events::EventHub};
 use crate::live::Live;
 
 /// The operations of an administrator on one gateway.
@@ -35,6 +40,7 @@ pub(crate) struct Ops {
     live: Arc<dyn Live>,
     store: Store,
     catalog: CatalogFile,
+    events: EventHub,
     /// Serialises writes: the state that was checked before a write cannot change until the write
     /// is done, and undoing one write cannot undo another.
     writing: Mutex<()>,
@@ -65,17 +71,24 @@ pub(crate) enum Refused {
     Store(#[from] StoreError),
     #[error("{0}")]
     Catalog(String),
+    #[error(transparent)]
+    Readers(events::TooManyReaders),
     #[error("the operation was aborted before it finished")]
     Lost,
 }
 
 impl Ops {
     pub(crate) fn new(live: Arc<dyn Live>, store: Store, catalog: PathBuf) -> Ops {
-        Ops { live, store, catalog: CatalogFile::new(catalog), writing: Mutex::new(()) }
+        let events = EventHub::new(Arc::clone(&live), store.clone());
+        Ops { live, store, catalog: CatalogFile::new(catalog), events, writing: Mutex::new(()) }
     }
 
     pub(crate) fn live(&self) -> &dyn Live {
         &*self.live
+    }
+
+    pub(crate) fn events(&self) -> &EventHub {
+        &self.events
     }
 
     pub(crate) fn store(&self) -> &Store {

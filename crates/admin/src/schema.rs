@@ -6,6 +6,7 @@ use std::borrow::Cow;
 
 use sluice_catalog::Standing;
 use sluice_classify::{Category, FindingKind, Part, Risk, SignalKind};
+use sluice_policy::{Outcome as Call, Treatment};
 use sluice_store::{Instances, Kind, Outcome, Start};
 use utoipa::{
     PartialSchema, ToSchema,
@@ -57,6 +58,10 @@ choices! {
         Kind::ALL.map(Kind::as_str);
     RecordOutcome, "The outcome that an audit record reports.":
         Outcome::ALL.map(Outcome::as_str);
+    CallOutcome, "What happens to a call.":
+        [Call::Allow, Call::Deny, Call::Hide, Call::Hold].map(Call::name);
+    ToolTreatment, "What happens to calls of a tool: an outcome, or `depends` if conditions on their arguments decide.":
+        Treatment::ALL.map(Treatment::name);
     AnyVersion, "Any version.":
         ["*"];
 }

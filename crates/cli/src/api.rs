@@ -10,7 +10,7 @@ use anyhow::{Context as _, anyhow};
 use bytes::Bytes;
 use http::{HeaderValue, Method, Request, Response, StatusCode, header, request::Builder};
 use http_body_util::BodyExt as _;
-use serde_json::Value;
+use serde_json::{Value, json};
 use sluice_config::{Environment, LoadError, Overrides};
 use sluice_http::{AnswerBody, CollectError, HttpUpstream, address::Reach, collect};
 use sluice_upstream::Upstream;
@@ -149,6 +149,20 @@ impl Gateway {
     pub(crate) fn client_url(&self) -> Option<String> {
         let is_elsewhere = Environment::of_process().setting("SLUICE_URL").is_some();
         if is_elsewhere { None } else { client_url(&self.directory) }
+    }
+
+    /// All items of a list, page after page, as one answer.
+    pub(crate) fn ask_all(&self, path: &[&str], key: &str) -> anyhow::Result<Value> {
+        let (mut items, mut query) = (Vec::new(), Vec::new());
+        loop {
+            let mut answer = self.ask(Question { query: &query, ..Question::get(path) })?;
+            if let Some(Value::Array(page)) = answer.get_mut(key).map(Value::take) {
+                items.extend(page);
+            }
+            let Some(next) = answer.get("next").and_then(Value::as_str) else { break };
+            query = vec![("cursor", next.to_owned())];
+        }
+        Ok(json!({ key: items }))
     }
 
     /// Sends a request and reads the answer as JSON; an empty answer is `null`.

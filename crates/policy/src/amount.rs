@@ -5,6 +5,8 @@
 
 use std::fmt;
 
+use sluice_wire::json::{Bounds, Document};
+
 use crate::decimal::Decimal;
 
 /// Decimal places of an [`Amount`].
@@ -58,6 +60,14 @@ impl Amount {
         } else {
             collect(number).ok_or(AmountError::TooLarge)
         }
+    }
+
+    /// The exact amount of a JSON number; the error says what is wrong with the text.
+    pub fn from_json(text: &str) -> Result<Amount, String> {
+        let document = Document::parse(text, &Bounds::default()).ok();
+        let number = document.as_ref().and_then(|document| document.root().as_number());
+        let number = number.ok_or("must be a number")?;
+        Amount::exactly(Decimal::read(number)).map_err(|error| error.to_string())
     }
 
     /// The largest amount that is not above `number`, for comparing with it.

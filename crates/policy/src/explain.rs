@@ -2,6 +2,7 @@
 //!
 //! An explanation runs the same code as a real decision, with a recording witness.
 
+mod readings;
 mod report;
 
 use crate::{
@@ -14,7 +15,9 @@ use crate::{
     time::Timestamp,
 };
 
+pub use readings::{Readings, UnknownCounter, explain_with_readings};
 use report::Recorder;
+pub(crate) use report::window_json;
 pub use report::{ChargeReport, Explanation, Step, StepResult};
 
 /// Explains the decision on a call, with the given counter readings and calls in

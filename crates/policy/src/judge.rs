@@ -314,7 +314,8 @@ fn amount<'p>(limit: &'p Limit, args: Option<Value<'_>>) -> Result<Amount, Denia
     Amount::exactly(Decimal::read(number)).map_err(|error| wrong(&error.to_string()))
 }
 
-fn denial<'p>(
+/// A denial by a rule, with the policy's message or the engine's own words.
+pub(crate) fn denial<'p>(
     rule: &'p str,
     message: Option<&'p str>,
     own_words: impl FnOnce() -> String,
@@ -333,7 +334,7 @@ fn denial<'p>(
 }
 
 impl Denial<'_> {
-    fn in_step(self, step: JudgingStep) -> Self {
+    pub(crate) fn in_step(self, step: JudgingStep) -> Self {
         Denial { step, ..self }
     }
 }

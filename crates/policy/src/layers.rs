@@ -66,10 +66,21 @@ pub(crate) fn judge_layers<'p>(
     at: Timestamp,
     witness: &mut impl Witness,
 ) -> Decision<'p> {
+    combine_layers(policy, at, |layer| {
+        witness.note_layer(layer);
+        judge_layer(layer, call, facts, at, witness)
+    })
+}
+
+/// Combines what a policy and those that it extends find, each in its own mode.
+pub(crate) fn combine_layers<'p>(
+    policy: &'p Policy,
+    at: Timestamp,
+    mut judge: impl FnMut(&'p Policy) -> Result<Decision<'p>, Denial<'p>>,
+) -> Decision<'p> {
     let (mut enforced, mut in_shadow) = (Findings::default(), Findings::default());
     for layer in policy.layers() {
-        witness.note_layer(layer);
-        let found = judge_layer(layer, call, facts, at, witness);
+        let found = judge(layer);
         let refuses = matches!(&found, Err(denial) if denial.refuses_in_shadow());
         if layer.mode == Mode::Enforce || refuses {
             enforced.add(found);

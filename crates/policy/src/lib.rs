@@ -36,6 +36,7 @@ mod selftest;
 mod standing;
 mod suggest;
 mod time;
+mod tool_access;
 mod witness;
 
 pub use access::{AccessDenial, AccessRequest};
@@ -44,7 +45,10 @@ pub use approval::Terms;
 pub use decimal::Decimal;
 pub use decision::{Allow, Charge, Decision, Denial, Objection, Outcome};
 pub use diff::{Change, Direction, PolicyDiff, ToolDiff, diff};
-pub use explain::{ChargeReport, Explanation, Step, StepResult, explain};
+pub use explain::{
+    ChargeReport, Explanation, Readings, Step, StepResult, UnknownCounter, explain,
+    explain_with_readings,
+};
 pub use facts::{Facts, ToolFacts};
 pub use file::{
     BaseText, Bases, Format, MOST_IN_CHAIN, MissingBase, Problem, find_base, load, load_extending,
@@ -63,3 +67,6 @@ pub use suggest::{
     suggest_policy_by_category,
 };
 pub use time::{LONGEST_WINDOW, Timestamp, Window};
+pub use tool_access::{
+    ConcurrencyTerms, LimitTerms, ShadowTreatment, ToolAccess, Treatment, find_access,
+};

@@ -3,14 +3,16 @@
 use std::sync::Arc;
 
 use axum::{Json, extract::State};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use sluice_store::{Approval, Held};
-use utoipa::ToSchema;
+use utoipa::{IntoParams, ToSchema};
 
 use super::extract::RequestCaller;
 use super::{
     AdminState, Problem,
+    extract::QueryParams,
     openapi::{InternalServerError, ServiceUnavailable},
+    paging::cut_page,
 };
 use crate::schema::ObjectName;
 
@@ -18,6 +20,31 @@ use crate::schema::ObjectName;
 #[derive(Serialize, ToSchema)]
 pub(super) struct ApprovalList {
     approvals: Vec<ApprovalView>,
+    /// The cursor of the next page; null on the last one.
+    #[schema(required)]
+    next: Option<String>,
+}
+
+/// Filters, all of which must hold, and the page.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ApprovalQuery {
+    /// Calls of this server.
+    #[param(value_type = ObjectName, required = false)]
+    server: Option<String>,
+    /// Calls of the grant with this id or label.
+    #[param(nullable = false)]
+    grant: Option<String>,
+    /// Calls of this tool.
+    #[param(nullable = false)]
+    tool: Option<String>,
+    /// How many to answer with, at most and by default 1000.
+    #[param(value_type = u64, required = false)]
+    limit: Option<usize>,
+    /// `next` of the page before.
+    #[param(nullable = false)]
+    cursor: Option<String>,
 }
 
 /// A call that waits for a decision.
@@ -65,8 +92,9 @@ struct ApprovalPolicy {
     path = "/approvals",
     operation_id = "list_approvals",
     tag = "approvals",
+    params(ApprovalQuery),
     responses(
-        (status = 200, description = "The calls that wait, the oldest first", body = ApprovalList),
+        (status = 200, description = "A page of the calls that wait, the oldest first", body = ApprovalList),
         InternalServerError,
         ServiceUnavailable,
     )
@@ -74,10 +102,25 @@ struct ApprovalPolicy {
 pub(super) async fn list(
     State(state): State<Arc<AdminState>>,
     RequestCaller(caller): RequestCaller,
+    QueryParams(asked): QueryParams<ApprovalQuery>,
 ) -> Result<Json<ApprovalList>, Problem> {
     let mut pending = state.ops.pending_approvals().await?;
     pending.retain(|held| caller.covers_text(&held.approval.server));
-    Ok(Json(ApprovalList { approvals: pending.into_iter().map(build_view).collect() }))
+    // Ids begin with the time of the call.
+    pending.sort_by(|one, other| one.id.cmp(&other.id));
+    let wanted = pending.into_iter().filter(|held| asked.admits(&held.approval));
+    let (pending, next) = cut_page(wanted, |held| &held.id, asked.cursor.as_deref(), asked.limit);
+    Ok(Json(ApprovalList { approvals: pending.into_iter().map(build_view).collect(), next }))
+}
+
+impl ApprovalQuery {
+    fn admits(&self, approval: &Approval) -> bool {
+        let grant = &approval.grant;
+        let is_of = |wanted: &str| wanted == &*grant.id || wanted == &*grant.label;
+        self.server.as_ref().is_none_or(|server| *server == approval.server)
+            && self.tool.as_ref().is_none_or(|tool| *tool == approval.tool)
+            && self.grant.as_deref().is_none_or(is_of)
+    }
 }
 
 fn build_view(Held { id, approval, .. }: Held) -> ApprovalView {

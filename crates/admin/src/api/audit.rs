@@ -26,7 +26,6 @@ use super::{
     openapi::{InternalServerError, ServiceUnavailable},
 };
 use crate::{
-    auth::Caller,
     clock,
     schema::{RecordKind, RecordOutcome, TimeOrSpan},
 };
@@ -89,16 +88,6 @@ pub(super) struct AuditQuery {
 }
 
 impl AuditQuery {
-    /// A caller whose role is limited to some servers reads the records of one of them.
-    fn check_server(&self, caller: &Caller) -> Result<(), Problem> {
-        match &self.server {
-            _ if caller.is_unlimited() => Ok(()),
-            None => Err(Problem::unnamed_server(caller)),
-            Some(server) if caller.covers_text(server) => Ok(()),
-            Some(server) => Err(Problem::other_server(caller, server)),
-        }
-    }
-
     /// The filters, without a place in the log.
     fn filter(&self) -> Result<Filter, Problem> {
         let kind = |text: &String| {
@@ -200,7 +189,7 @@ pub(super) async fn list(
     RequestCaller(caller): RequestCaller,
     QueryParams(question): QueryParams<AuditQuery>,
 ) -> Result<Response, Problem> {
-    question.check_server(&caller)?;
+    Problem::check_server(&caller, question.server.as_deref())?;
     let limit = question.limit.unwrap_or(DEFAULT_LIMIT).clamp(1, MAX_LIMIT);
     let filter = question.page()?;
     let page = state.ops.records(&filter, limit).await?;
@@ -237,7 +226,7 @@ pub(super) async fn export(
     RequestCaller(caller): RequestCaller,
     QueryParams(question): QueryParams<AuditQuery>,
 ) -> Result<Response, Problem> {
-    question.check_server(&caller)?;
+    Problem::check_server(&caller, question.server.as_deref())?;
     let (after, before) = (
         parse_cursor("after", question.after.as_deref())?,
         parse_cursor("cursor", question.cursor.as_deref())?,

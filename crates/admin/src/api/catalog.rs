@@ -80,7 +80,7 @@ impl CatalogQuery {
 }
 
 /// Parses the name of a value; the error lists all names.
-fn parse_choice<T: Copy>(
+pub(super) fn parse_choice<T: Copy>(
     key: &str,
     text: Option<String>,
     all: &[T],

@@ -25,7 +25,7 @@ use super::{
 use crate::{
     auth::{Caller, permission::Permission},
     clock,
-    ops::{Expected, GrantChanges, GrantPage, IssuedToken, SeenGrant, WantedGrant},
+    ops::{Expected, GrantChanges, GrantFilter, GrantPage, IssuedToken, SeenGrant, WantedGrant},
     schema::{ObjectName, TimeOrSpan},
 };
 
@@ -162,6 +162,15 @@ pub(super) struct RotateQuery {
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub(super) struct GrantQuery {
+    /// Grants for this server.
+    #[param(value_type = ObjectName, required = false)]
+    server: Option<String>,
+    /// Grants that are judged by the policy of this name.
+    #[param(value_type = ObjectName, required = false)]
+    policy: Option<String>,
+    /// Grants of this principal.
+    #[param(nullable = false)]
+    principal: Option<String>,
     /// How many grants to answer with, at most and by default 1000.
     #[param(value_type = u64, required = false)]
     limit: Option<usize>,
@@ -186,10 +195,12 @@ pub(super) struct GrantQuery {
 pub(super) async fn list(
     State(state): State<Arc<AdminState>>,
     RequestCaller(caller): RequestCaller,
-    QueryParams(GrantQuery { limit, cursor }): QueryParams<GrantQuery>,
+    QueryParams(asked): QueryParams<GrantQuery>,
 ) -> Result<Json<GrantList>, Problem> {
+    let GrantQuery { server, policy, principal, limit, cursor } = asked;
+    let filter = GrantFilter { server, policy, principal };
     let limit = limit.unwrap_or(MAX_LIMIT).clamp(1, MAX_LIMIT);
-    let GrantPage { grants, next } = state.ops.grants(cursor.as_deref(), limit).await?;
+    let GrantPage { grants, next } = state.ops.grants(&filter, cursor.as_deref(), limit).await?;
     // A page may have fewer than `limit` for that; `next` says whether more follow.
     let visible = grants.iter().filter(|seen| is_visible(&caller, seen));
     Ok(Json(GrantList { grants: visible.map(GrantView::of).collect(), next }))

@@ -3,6 +3,8 @@
 mod connections;
 mod written_io;
 
+pub(super) use self::connections::find_network;
+
 use std::{
     convert::Infallible,
     net::SocketAddr,

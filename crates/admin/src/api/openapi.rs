@@ -28,13 +28,14 @@ use crate::auth::{cookie, permission::find_rule};
 const TOKEN: &str = "token";
 const SESSION: &str = "session";
 
-const TAGS: [(&str, &str); 8] = [
+const TAGS: [(&str, &str); 9] = [
     ("servers", "MCP servers and their tools"),
     ("policies", "Policies attached to servers"),
     ("grants", "Tokens that clients call servers with"),
     ("approvals", "Calls that wait for a person's decision"),
     ("audit", "The audit log"),
     ("people", "People, their sessions and API tokens"),
+    ("events", "What happens, as it happens"),
     ("catalog", "Published servers and tools, with their assessment"),
     ("status", "The state of the gateway, and this document"),
 ];
@@ -72,7 +73,7 @@ problem_responses! {
     ContentTooLarge = 413, "The body is too long.";
     UnsupportedMediaType = 415, "The content type is not accepted.";
     UnprocessableContent = 422, "A value is not valid, or the policy has problems.";
-    TooManyRequests = 429, "The token, the session or the password is not valid, and so were too many from this address or its network in this minute, or for this login. The right token is accepted at any time.";
+    TooManyRequests = 429, "The token, the session or the password is not valid, and so were too many from this address or its network in this minute, or for this login, while the right token is accepted at any time; or there are as many streams of events as there may be.";
     InternalServerError = 500, "The store or the catalogue failed.";
     BadGateway = 502, "The tools of the server cannot be listed.";
     ServiceUnavailable = 503, "The store accepts no requests at the moment.";

@@ -1,6 +1,7 @@
-//! `/servers/{name}/policies`, `/policies/check` and `/policies/suggest`. The version
+//! `/servers/{name}/policies` and `/policies/…`. The version
 //! of a policy is its entity tag.
 
+pub(super) mod explain;
 mod view;
 
 use std::sync::Arc;
@@ -15,8 +16,8 @@ use sluice_policy::{SuggestedPolicy, ToolSeen, suggest_policy};
 use sluice_store::Name;
 
 use self::view::{
-    CheckQuery, CheckResult, PolicyList, PolicySuggestion, PolicySummary, PolicyView,
-    SuggestRequest, VersionList, VersionView,
+    CheckQuery, CheckResult, PolicyList, PolicyQuery, PolicySuggestion, PolicySummary, PolicyView,
+    SuggestRequest, VersionList, VersionQuery, VersionView,
 };
 use super::{
     AdminState, Problem,
@@ -27,6 +28,7 @@ use super::{
         BadGateway, Conflict, ContentTooLarge, InternalServerError, NotFound, PreconditionFailed,
         ServiceUnavailable, UnprocessableContent, UnsupportedMediaType,
     },
+    paging::cut_page,
     problem::PolicyProblem,
     run_to_completion,
 };
@@ -35,22 +37,35 @@ use crate::{
     schema::{AnyVersion, ObjectName, PolicyDocument},
 };
 
+/// Versions on a page by default.
+const DEFAULT_VERSIONS: usize = 100;
+/// Versions on a page, at most.
+const MAX_VERSIONS: usize = 1_000;
+
 /// List the policies of a server
 #[utoipa::path(
     get,
     path = "/servers/{name}/policies",
     operation_id = "list_policies",
     tag = "policies",
-    params(("name" = ObjectName, Path, description = "The name of the server")),
-    responses((status = 200, description = "Its policies, by name", body = PolicyList), NotFound)
+    params(("name" = ObjectName, Path, description = "The name of the server"), PolicyQuery),
+    responses(
+        (status = 200, description = "A page of its policies, by name", body = PolicyList),
+        NotFound,
+    )
 )]
 pub(super) async fn list(
     State(state): State<Arc<AdminState>>,
     PathParams(server): PathParams<Name>,
+    QueryParams(asked): QueryParams<PolicyQuery>,
 ) -> Result<Json<PolicyList>, Problem> {
     let policies = state.ops.policies(&server)?;
     let summaries = policies.iter().map(|policy| PolicySummary::of(policy, &policies));
-    Ok(Json(PolicyList { policies: summaries.collect() }))
+    let summaries =
+        summaries.filter(|policy| asked.source.is_none_or(|source| policy.source == source));
+    let (policies, next) =
+        cut_page(summaries, |policy| &policy.name, asked.cursor.as_deref(), asked.limit);
+    Ok(Json(PolicyList { policies, next }))
 }
 
 /// Show a policy
@@ -189,9 +204,10 @@ pub(super) async fn remove(
     params(
         ("name" = ObjectName, Path, description = "The name of the server"),
         ("policy" = ObjectName, Path, description = "The name of the policy"),
+        VersionQuery,
     ),
     responses(
-        (status = 200, description = "Its versions, the newest first", body = VersionList),
+        (status = 200, description = "A page of its versions, the newest first", body = VersionList),
         NotFound,
         InternalServerError,
         ServiceUnavailable,
@@ -200,9 +216,17 @@ pub(super) async fn remove(
 pub(super) async fn list_versions(
     State(state): State<Arc<AdminState>>,
     PathParams((server, name)): PathParams<(Name, Name)>,
+    QueryParams(VersionQuery { limit, cursor }): QueryParams<VersionQuery>,
 ) -> Result<Json<VersionList>, Problem> {
     let versions = state.ops.policy_versions(&server, &name).await?;
-    Ok(Json(VersionList { versions: versions.into_iter().map(VersionView::of).collect() }))
+    // The cursor counts the older ones, so that it stays right when versions are added.
+    let older = cursor.unwrap_or(versions.len()).min(versions.len());
+    let limit = limit.unwrap_or(DEFAULT_VERSIONS).clamp(1, MAX_VERSIONS);
+    let newer = versions.len() - older;
+    let versions: Vec<_> =
+        versions.into_iter().skip(newer).take(limit).map(VersionView::of).collect();
+    let next = older.checked_sub(versions.len()).filter(|older| *older > 0);
+    Ok(Json(VersionList { versions, next: next.map(|older| older.to_string()) }))
 }
 
 /// Check a policy

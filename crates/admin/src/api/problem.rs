@@ -20,6 +20,9 @@ use crate::{
     ops::Refused,
 };
 
+/// How many seconds to wait before events are asked for again.
+const READERS_WAIT: u64 = 5;
+
 /// An answer that refuses the request or reports a failure.
 #[derive(Debug)]
 pub(crate) struct Problem {
@@ -57,6 +60,7 @@ pub(crate) enum ProblemKind {
     StoreFailed,
     StoreUnavailable,
     Upstream,
+    Readers,
 }
 
 /// A problem as RFC 9457 defines it.
@@ -119,7 +123,7 @@ impl From<sluice_policy::Problem> for PolicyProblem {
 
 impl ProblemKind {
     /// All kinds; those with the same code stand together.
-    pub(super) const ALL: [ProblemKind; 22] = [
+    pub(super) const ALL: [ProblemKind; 23] = [
         ProblemKind::Request,
         ProblemKind::Token,
         ProblemKind::Attempts,
@@ -142,13 +146,14 @@ impl ProblemKind {
         ProblemKind::StoreFailed,
         ProblemKind::StoreUnavailable,
         ProblemKind::Upstream,
+        ProblemKind::Readers,
     ];
 
     pub(super) fn status(self) -> StatusCode {
         match self {
             ProblemKind::Request => StatusCode::BAD_REQUEST,
             ProblemKind::Token => StatusCode::UNAUTHORIZED,
-            ProblemKind::Attempts => StatusCode::TOO_MANY_REQUESTS,
+            ProblemKind::Attempts | ProblemKind::Readers => StatusCode::TOO_MANY_REQUESTS,
             ProblemKind::Host
             | ProblemKind::Origin
             | ProblemKind::Csrf
@@ -189,6 +194,7 @@ impl ProblemKind {
             ProblemKind::Policy => "policy",
             ProblemKind::Catalog => "catalog",
             ProblemKind::Upstream => "upstream",
+            ProblemKind::Readers => "readers",
             ProblemKind::StoreFailed | ProblemKind::StoreUnavailable => "store",
         }
     }
@@ -216,6 +222,7 @@ impl ProblemKind {
             ProblemKind::StoreFailed => "The gateway failed",
             ProblemKind::Catalog => "The catalogue cannot be read",
             ProblemKind::Upstream => "No answer",
+            ProblemKind::Readers => "Too many streams of events",
             ProblemKind::StoreUnavailable => "The store cannot be used",
         }
     }
@@ -304,8 +311,19 @@ impl Problem {
         Problem::new(ProblemKind::Forbidden, message)
     }
 
+    /// Refuses a question about a server that the caller's role does not include, or about all
+    /// servers if the role is limited to some.
+    pub(crate) fn check_server(caller: &Caller, server: Option<&str>) -> Result<(), Problem> {
+        match server {
+            _ if caller.is_unlimited() => Ok(()),
+            None => Err(Problem::unnamed_server(caller)),
+            Some(server) if caller.covers_text(server) => Ok(()),
+            Some(server) => Err(Problem::other_server(caller, server)),
+        }
+    }
+
     /// A caller whose role is limited to some servers must name one.
-    pub(crate) fn unnamed_server(caller: &Caller) -> Problem {
+    fn unnamed_server(caller: &Caller) -> Problem {
         let servers = caller.list_servers().unwrap_or_default();
         let message = format!(
             "your role is limited to {servers}\nhint: name one of them, as `server` in the query"
@@ -340,6 +358,7 @@ impl From<Refused> for Problem {
             Refused::Stale(_) => ProblemKind::Stale,
             Refused::Command => ProblemKind::Command,
             Refused::Silent { .. } => ProblemKind::Upstream,
+            Refused::Readers(_) => ProblemKind::Readers,
             Refused::Store(StoreError::Overloaded | StoreError::Stopped) => {
                 ProblemKind::StoreUnavailable
             }
@@ -351,7 +370,8 @@ impl From<Refused> for Problem {
             Refused::Problems(places) => places.into_iter().map(PolicyProblem::from).collect(),
             _ => Vec::new(),
         };
-        Problem { kind, message, places, wait: None }
+        let wait = (kind == ProblemKind::Readers).then_some(READERS_WAIT);
+        Problem { kind, message, places, wait }
     }
 }
 

@@ -6,16 +6,17 @@ use axum::{Json, extract::State, http::StatusCode};
 use serde::{Deserialize, Serialize, de::IgnoredAny};
 use sluice_config::span;
 use sluice_store::{MaskedTransport, Name, Patch, Server, Source};
-use utoipa::ToSchema;
+use utoipa::{IntoParams, ToSchema};
 
 use super::{
     AdminState, Problem,
     assessment::AssessedTool,
-    extract::{self, JsonBody, PathParams, RequestActor, RequestCaller},
+    extract::{self, JsonBody, PathParams, QueryParams, RequestActor, RequestCaller},
     openapi::{
         BadGateway, Conflict, ContentTooLarge, InternalServerError, NotFound, ServiceUnavailable,
         UnprocessableContent, UnsupportedMediaType,
     },
+    paging::cut_page,
     run_to_completion,
 };
 use crate::{
@@ -24,10 +25,13 @@ use crate::{
     schema::{ObjectName, ProcessSharing, ProcessStart, TimeSpan},
 };
 
-/// All servers, by name.
+/// A page of servers, by name.
 #[derive(Serialize, ToSchema)]
 pub(super) struct ServerList {
     servers: Vec<ServerView>,
+    /// The cursor of the next page; null on the last one.
+    #[schema(required)]
+    next: Option<String>,
 }
 
 /// A server, without the values of its headers and variables.
@@ -69,7 +73,7 @@ pub(super) struct ServerView {
 }
 
 /// Whether something is declared in the configuration file, or is in the store.
-#[derive(Serialize, ToSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum DeclarationSource {
     File,
@@ -77,7 +81,7 @@ pub(super) enum DeclarationSource {
 }
 
 /// How the gateway speaks to a server.
-#[derive(Serialize, ToSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 enum ServerTransport {
     Http,
@@ -137,21 +141,48 @@ pub(super) struct ToolList {
     tools: Vec<AssessedTool>,
 }
 
+/// Filters, all of which must hold, and the page.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ServerQuery {
+    /// Servers that are declared so.
+    #[param(value_type = DeclarationSource, required = false)]
+    source: Option<DeclarationSource>,
+    /// Servers that are reached so.
+    #[param(value_type = ServerTransport, required = false)]
+    transport: Option<ServerTransport>,
+    /// How many to answer with, at most and by default 1000.
+    #[param(value_type = u64, required = false)]
+    limit: Option<usize>,
+    /// `next` of the page before.
+    #[param(nullable = false)]
+    cursor: Option<String>,
+}
+
 /// List the servers
 #[utoipa::path(
     get,
     path = "/servers",
     operation_id = "list_servers",
     tag = "servers",
-    responses((status = 200, description = "All servers, by name", body = ServerList))
+    params(ServerQuery),
+    responses((status = 200, description = "A page of servers, by name", body = ServerList))
 )]
 pub(super) async fn list(
     State(state): State<Arc<AdminState>>,
     RequestCaller(caller): RequestCaller,
+    QueryParams(asked): QueryParams<ServerQuery>,
 ) -> Json<ServerList> {
     let servers = state.ops.servers();
     let covered = servers.iter().filter(|server| caller.covers(&server.name));
-    Json(ServerList { servers: covered.map(ServerView::of).collect() })
+    let views = covered.map(ServerView::of).filter(|server| {
+        asked.source.is_none_or(|source| server.source == source)
+            && asked.transport.is_none_or(|transport| server.transport == transport)
+    });
+    let (servers, next) =
+        cut_page(views, |server| &server.name, asked.cursor.as_deref(), asked.limit);
+    Json(ServerList { servers, next })
 }
 
 /// Show a server

@@ -57,6 +57,24 @@ pub(crate) struct GrantPage {
     pub(crate) next: Option<String>,
 }
 
+/// Which grants to list. A field that is `None` matches every grant.
+#[derive(Default)]
+pub(crate) struct GrantFilter {
+    /// One of its servers.
+    pub(crate) server: Option<String>,
+    pub(crate) policy: Option<String>,
+    pub(crate) principal: Option<String>,
+}
+
+impl GrantFilter {
+    fn admits(&self, grant: &Grant) -> bool {
+        let is_of = |server: &String| grant.servers.iter().any(|one| one.as_str() == server);
+        self.server.as_ref().is_none_or(is_of)
+            && self.policy.as_ref().is_none_or(|policy| policy == grant.policy.as_str())
+            && (self.principal.is_none() || self.principal == grant.principal)
+    }
+}
+
 impl SeenGrant {
     /// The version of its properties, which changes with each edit.
     pub(crate) fn version(&self) -> String {
@@ -66,15 +84,17 @@ impl SeenGrant {
 }
 
 impl Ops {
-    /// Grants of the store and of the file, after an id.
+    /// Grants of the store and of the file that pass a filter, after an id.
     pub(crate) async fn grants(
         &self,
+        filter: &GrantFilter,
         after: Option<&str>,
         limit: usize,
     ) -> Result<GrantPage, Refused> {
-        let all = self.all_grants().await?;
-        let mut grants = all.clone();
-        grants.retain(|grant| after.is_none_or(|after| grant.id.as_str() > after));
+        let mut grants = self.all_grants().await?;
+        grants.retain(|grant| {
+            after.is_none_or(|after| grant.id.as_str() > after) && filter.admits(grant)
+        });
         let has_more = grants.len() > limit;
         grants.truncate(limit);
         let next = grants.last().filter(|_| has_more).map(|grant| grant.id.clone());
@@ -97,7 +117,7 @@ impl Ops {
 
     /// The grant with this id or label. If several had the label, it is the one that is not
     /// revoked, else the newest.
-    async fn grant(&self, text: &str) -> Result<Grant, Refused> {
+    pub(super) async fn grant(&self, text: &str) -> Result<Grant, Refused> {
         if let Some(grant) = self.store.grant(text).await? {
             return Ok(grant);
         }
@@ -115,11 +135,16 @@ impl Ops {
 
     /// How many grants can be used now.
     pub(crate) async fn count_grants(&self) -> Result<usize, Refused> {
-        let now = clock::now();
-        let is_valid = |grant: &&Grant| {
+        Ok(self.valid_grants(clock::now()).await?.len())
+    }
+
+    /// The grants that can be used now, in the order of their ids.
+    pub(super) async fn valid_grants(&self, now: Timestamp) -> Result<Vec<Grant>, Refused> {
+        let mut grants = self.all_grants().await?;
+        grants.retain(|grant| {
             grant.revoked_at.is_none() && grant.expires_at.is_none_or(|end| now < end)
-        };
-        Ok(self.all_grants().await?.iter().filter(is_valid).count())
+        });
+        Ok(grants)
     }
 
     async fn all_grants(&self) -> Result<Vec<Grant>, Refused> {

@@ -12,7 +12,7 @@ use super::{Expected, Ops, Refused, build_edit, parse_name, refuse_missing};
 use crate::clock;
 
 /// How long an invitation may be accepted.
-const INVITATION_LIFETIME: Duration = Duration::from_hours(3 * 24);
+const INVITATION_LIFETIME: Duration = Duration::from_hours(72);
 
 /// A person to invite, not yet validated.
 pub(crate) struct WantedPerson {

@@ -102,7 +102,7 @@ impl Ops {
         };
         self.server(server)?;
         let name = super::parse_name(NAME_OF_CHECKED)?;
-        match attach(server, &name, text, format) {
+        match attach_bytes(server, &name, text, format) {
             Ok(policy) => self.check_attached(policy).await,
             // It is not UTF-8, which is one of its problems.
             Err(text) => Ok(load(&text, format).err().unwrap_or_default()),
@@ -213,7 +213,7 @@ impl Ops {
         if !expected.admits(current.as_ref().map(|current| current.version.as_str())) {
             return Err(Refused::Stale(describe_policy(server, name)));
         }
-        let policy = match attach(server, name, text, format) {
+        let policy = match attach_bytes(server, name, text, format) {
             Ok(policy) => policy,
             Err(text) => {
                 return Err(Refused::Problems(load(&text, format).err().unwrap_or_default()));
@@ -304,17 +304,22 @@ impl Ops {
 }
 
 /// The name of a policy that is only checked.
-const NAME_OF_CHECKED: &str = "policy-that-is-only-checked";
+pub(super) const NAME_OF_CHECKED: &str = "policy-that-is-only-checked";
 
 /// A text as a policy of a server, or the text itself if it is not UTF-8.
-fn attach(
+fn attach_bytes(
     server: &Name,
     name: &Name,
     text: Vec<u8>,
     format: Format,
 ) -> Result<AttachedPolicy, Vec<u8>> {
     let text = String::from_utf8(text).map_err(std::string::FromUtf8Error::into_bytes)?;
-    Ok(AttachedPolicy {
+    Ok(attach(server, name, text, format))
+}
+
+/// A text as a policy of a server.
+pub(super) fn attach(server: &Name, name: &Name, text: String, format: Format) -> AttachedPolicy {
+    AttachedPolicy {
         server: server.clone(),
         name: name.clone(),
         version: AttachedPolicy::version_of(&text),
@@ -322,7 +327,7 @@ fn attach(
         format,
         source: Source::Stored,
         base_files: Vec::new(),
-    })
+    }
 }
 
 fn describe_policy(server: &Name, name: &Name) -> String {

@@ -14,8 +14,8 @@ use super::{
 use crate::clock;
 
 /// How long an API token is valid, unless its creator says otherwise; and at most.
-const LIFETIME: Duration = Duration::from_hours(90 * 24);
-const LONGEST_LIFETIME: Duration = Duration::from_hours(366 * 24);
+const LIFETIME: Duration = Duration::from_hours(2_160);
+const LONGEST_LIFETIME: Duration = Duration::from_hours(8_784);
 /// The longest label, in characters.
 const LONGEST_LABEL: usize = 64;
 /// Valid tokens that one person may have.

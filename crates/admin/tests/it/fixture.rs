@@ -8,7 +8,7 @@ use std::{
 use axum::{
     Router,
     body::Body,
-    http::{HeaderMap, Method, Request, StatusCode},
+    http::{HeaderMap, Method, Request, Response, StatusCode},
 };
 use http_body_util::BodyExt as _;
 use serde_json::Value;
@@ -85,6 +85,19 @@ pub(crate) fn declared() -> InForce {
         policies: vec![policy],
         file_grants: vec![grant],
         problems: Vec::new(),
+    }
+}
+
+impl Fake {
+    /// Gives a server a policy for callers without a token.
+    pub(crate) fn let_anyone_call(&self, server: &str, policy: &str) {
+        let mut in_force = self.in_force.lock().unwrap();
+        let mut servers = in_force.servers.clone();
+        for one in servers.iter_mut().filter(|one| one.name.as_str() == server) {
+            one.anonymous_policy = Some(name(policy));
+        }
+        let policies = in_force.policies.clone();
+        *in_force = Arc::new(InForce { servers, policies, ..declared() });
     }
 }
 
@@ -248,8 +261,13 @@ impl TestApi {
         reply
     }
 
+    /// An answer whose body goes on.
+    pub(crate) async fn open(&self, request: Request<Body>) -> Response<Body> {
+        self.router.clone().oneshot(request).await.unwrap()
+    }
+
     pub(crate) async fn send_unchecked(&self, request: Request<Body>) -> Reply {
-        let response = self.router.clone().oneshot(request).await.unwrap();
+        let response = self.open(request).await;
         let (parts, body) = response.into_parts();
         let text = body.collect().await.unwrap().to_bytes();
         Reply {

@@ -3,14 +3,18 @@
 
 #![cfg(test)]
 
+mod access;
 mod audit;
 mod auth;
 mod catalog;
 mod described;
+mod events;
+mod explain;
 mod fixture;
 mod grants;
 mod openapi;
 mod pages;
+mod paging;
 mod people;
 mod policies;
 mod serve;

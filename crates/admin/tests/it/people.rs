@@ -239,7 +239,8 @@ async fn a_session_needs_its_csrf_token_to_change_anything() {
     let remove = |headers: &[(&str, &str)]| {
         plain(Method::DELETE, "/api/v1/session?everywhere=true", headers, "")
     };
-    for forged in ["", &other, &csrf[1..], "null"] {
+    let shorter = csrf.get(1..).unwrap();
+    for forged in ["", &other, shorter, "null"] {
         let headers = [("cookie", &*cookie), ("x-csrf-token", forged)];
         let problem = api.send(remove(&headers)).await.expect(403);
         assert_eq!(problem["type"], "urn:sluicegate:problem:csrf");

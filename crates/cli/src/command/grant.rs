@@ -1,5 +1,6 @@
 //! `sluice grant`: manages the grants of a running gateway.
 
+mod access;
 mod edit;
 mod issued;
 mod show;
@@ -23,8 +24,8 @@ pub(crate) enum GrantCommand {
     Create(Create),
     /// List the grants
     List(ListGrants),
-    /// Show one grant
-    Show(OneGrant),
+    /// Show one grant, or what it may call
+    Show(show::ShowGrant),
     /// Change the label, servers, policy, principal or expiry of a grant; its token stays the same
     Edit(edit::EditGrant),
     /// Replace a grant's token
@@ -116,7 +117,7 @@ pub(crate) fn run(command: GrantCommand, data: Option<PathBuf>) -> anyhow::Resul
         GrantCommand::List(ListGrants { json }) => {
             with_gateway(data, |gateway| list(gateway, json))
         }
-        GrantCommand::Show(one) => with_gateway(data, |gateway| show::run(gateway, &one)),
+        GrantCommand::Show(show) => with_gateway(data, |gateway| show.run(gateway)),
         GrantCommand::Edit(edit) => with_gateway(data, |gateway| edit.run(gateway)),
         GrantCommand::Rotate(rotate) => with_gateway(data, |gateway| rotate.run(gateway)),
         GrantCommand::Revoke(one) => with_gateway(data, |gateway| revoke(gateway, &one)),
@@ -154,7 +155,7 @@ impl Create {
     fn servers_without_policy(&self, gateway: &Gateway) -> anyhow::Result<Vec<Lacking<'_>>> {
         let mut lacking = Vec::new();
         for server in &self.servers {
-            let answer = gateway.ask(Question::get(&["servers", server.as_str(), "policies"]))?;
+            let answer = gateway.ask_all(&["servers", server.as_str(), "policies"], "policies")?;
             let policies = answer.get("policies").and_then(Value::as_array).into_iter().flatten();
             let names = policies.filter_map(|one| one.get("name")?.as_str().map(str::to_owned));
             let policies: Vec<_> = names.collect();
@@ -187,19 +188,12 @@ struct Lacking<'g> {
 }
 
 fn list(gateway: &Gateway, json: bool) -> anyhow::Result<Done> {
-    let mut grants = Vec::new();
-    let mut query = Vec::new();
-    loop {
-        let answer = gateway.ask(Question { query: &query, ..Question::get(&["grants"]) })?;
-        let page = answer.get("grants").and_then(Value::as_array);
-        grants.extend(page.into_iter().flatten().cloned());
-        let Some(next) = answer.get("next").and_then(Value::as_str) else { break };
-        query = vec![("cursor", next.to_owned())];
-    }
+    let mut answer = gateway.ask_all(&["grants"], "grants")?;
+    let grants = answer.get_mut("grants").map(Value::take).unwrap_or_default();
     if json {
         print_json(&json!({ "grants": grants }))?;
     } else {
-        print(&draw(&serde_json::from_value::<Vec<Grant>>(grants.into())?))?;
+        print(&draw(&serde_json::from_value::<Vec<Grant>>(grants)?))?;
     }
     Ok(Done::Well)
 }

@@ -101,7 +101,7 @@ pub(crate) fn run(command: ServerCommand, data: Option<PathBuf>) -> anyhow::Resu
 }
 
 fn list(gateway: &Gateway, json: bool) -> anyhow::Result<Done> {
-    let mut answer = gateway.ask(Question::get(&["servers"]))?;
+    let mut answer = gateway.ask_all(&["servers"], "servers")?;
     let servers = answer.get_mut("servers").map(Value::take).unwrap_or_default();
     if json {
         let problems = gateway.file_problems()?;

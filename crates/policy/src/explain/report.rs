@@ -134,7 +134,7 @@ impl Explanation {
         let charges = allow.charges().map(|charge| ChargeReport {
             counter: charge.limit.counter.to_string(),
             scope: charge.limit.scope.name(),
-            window: window(charge.limit.window),
+            window: window_json(charge.limit.window),
             amount: number(charge.amount),
             max: schema::number(&charge.limit.max_text),
             used: number(reading(charge.limit)),
@@ -147,7 +147,8 @@ fn number(amount: Amount) -> Json {
     schema::number(&amount.to_string())
 }
 
-fn window(window: Window) -> Json {
+/// A window as reports give it: its name, or seconds.
+pub(crate) fn window_json(window: Window) -> Json {
     match window {
         Window::Seconds(seconds) => Json::from(seconds),
         named => Json::from(named.to_string()),

@@ -13,6 +13,7 @@ mod denials;
 mod explained;
 mod limits;
 mod spelling;
+mod tool_access;
 
 use std::fmt::Debug;
 

@@ -49,7 +49,7 @@ pub(super) struct InProgress(Arc<Usage>);
 impl Connections {
     /// A place for a connection from this address; `None` if there is none.
     pub(super) fn admit(&self, address: IpAddr) -> Option<Place> {
-        let address = network(address);
+        let address = find_network(address);
         let mut all = self.lock();
         let is_own = |owner: IpAddr| owner == address;
         if all.open.values().filter(|(owner, _)| is_own(*owner)).count() >= MOST_OF_ADDRESS {
@@ -109,7 +109,7 @@ impl Drop for InProgress {
 }
 
 /// An IPv6 client has a whole `/64`.
-fn network(address: IpAddr) -> IpAddr {
+pub(in crate::api) fn find_network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => {
             IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() & !u128::from(u64::MAX)))

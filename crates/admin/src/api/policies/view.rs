@@ -13,6 +13,9 @@ use crate::schema::{ObjectName, PolicyDocument};
 #[derive(Serialize, ToSchema)]
 pub(crate) struct PolicyList {
     pub(crate) policies: Vec<PolicySummary>,
+    /// The cursor of the next page; null on the last one.
+    #[schema(required)]
+    pub(crate) next: Option<String>,
 }
 
 /// A policy without its text.
@@ -21,11 +24,11 @@ pub(crate) struct PolicySummary {
     #[schema(value_type = ObjectName)]
     server: String,
     #[schema(value_type = ObjectName)]
-    name: String,
+    pub(crate) name: String,
     /// A digest of the text.
     version: String,
     format: PolicyFormat,
-    source: DeclarationSource,
+    pub(crate) source: DeclarationSource,
     /// The policies that it extends, the nearest first; absent if there are none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(required = false)]
@@ -91,6 +94,9 @@ enum PolicyFormat {
 #[derive(Serialize, ToSchema)]
 pub(crate) struct VersionList {
     pub(crate) versions: Vec<VersionView>,
+    /// The cursor of the next page; null on the last one.
+    #[schema(required)]
+    pub(crate) next: Option<String>,
 }
 
 /// A version of a policy.
@@ -135,6 +141,35 @@ pub(crate) struct CheckResult {
     /// nothing.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) warnings: Vec<PolicyProblem>,
+}
+
+/// Filters, and the page.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct PolicyQuery {
+    /// Policies that are declared so.
+    #[param(value_type = DeclarationSource, required = false)]
+    pub(crate) source: Option<DeclarationSource>,
+    /// How many to answer with, at most and by default 1000.
+    #[param(value_type = u64, required = false)]
+    pub(crate) limit: Option<usize>,
+    /// `next` of the page before.
+    #[param(nullable = false)]
+    pub(crate) cursor: Option<String>,
+}
+
+/// The page of versions.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct VersionQuery {
+    /// How many to answer with, 100 by default and at most 1000.
+    #[param(value_type = u64, required = false)]
+    pub(crate) limit: Option<usize>,
+    /// `next` of the page before.
+    #[param(value_type = u64, required = false)]
+    pub(crate) cursor: Option<usize>,
 }
 
 /// What a policy is compared with.

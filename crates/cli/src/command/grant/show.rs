@@ -1,20 +1,35 @@
-//! `sluice grant show`: prints one grant.
+//! `sluice grant show`: prints one grant, or what it may call.
 
+use clap::Args;
 use serde_json::Value;
 
-use super::{Grant, OneGrant};
+use super::{Grant, OneGrant, access};
 use crate::{
     api::{Gateway, Question},
     output::{Done, print, print_json, visible},
 };
 
-pub(super) fn run(gateway: &Gateway, one: &OneGrant) -> anyhow::Result<Done> {
-    let grant = gateway.ask(Question::get(&["grants", &one.id]))?;
-    if one.json {
-        print_json(&grant)?;
-        return Ok(Done::Well);
+#[derive(Debug, Args)]
+pub(crate) struct ShowGrant {
+    #[command(flatten)]
+    one: OneGrant,
+    /// Show what happens to its calls of each tool, and by which rule
+    #[arg(long)]
+    access: bool,
+}
+
+impl ShowGrant {
+    pub(super) fn run(&self, gateway: &Gateway) -> anyhow::Result<Done> {
+        if self.access {
+            return access::run(gateway, &self.one);
+        }
+        let grant = gateway.ask(Question::get(&["grants", &self.one.id]))?;
+        if self.one.json {
+            print_json(&grant)?;
+            return Ok(Done::Well);
+        }
+        print_grant(&grant)
     }
-    print_grant(&grant)
 }
 
 /// Prints a grant as the API shows it, one property a line.

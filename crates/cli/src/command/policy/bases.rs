@@ -43,7 +43,7 @@ const NO_NAME: &str = "policy-that-is-only-checked";
 impl ServerPolicies {
     pub(super) fn read(gateway: &Gateway, server: &Name) -> anyhow::Result<ServerPolicies> {
         let path = ["servers", server.as_str(), "policies"];
-        let list = gateway.ask(Question::get(&path))?;
+        let list = gateway.ask_all(&path, "policies")?;
         let listed = list.get("policies").and_then(Value::as_array).into_iter().flatten();
         let mut policies = Vec::new();
         for name in listed.filter_map(|policy| policy.get("name")?.as_str()) {

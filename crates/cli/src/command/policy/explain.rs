@@ -1,16 +1,16 @@
 //! `sluice policy explain`: explains the decision on a call in sentences.
 
-use std::{collections::HashMap, path::PathBuf};
+use std::path::PathBuf;
 
 use anyhow::{Context as _, anyhow};
 use clap::Args;
 use sluice_config::Source;
 use sluice_policy::{
-    Amount, Call, Concurrency, Decimal, Explanation, Facts, Outcome, Step, StepResult, Timestamp,
-    explain,
+    Amount, Call, Explanation, Facts, Outcome, Readings, Step, StepResult, Timestamp,
+    explain_with_readings,
 };
 use sluice_store::Name;
-use sluice_wire::json::{Bounds, Document};
+use sluice_wire::json::Document;
 
 use super::{
     bases::{ServerPolicies, with_policies},
@@ -57,10 +57,7 @@ fn time(text: &str) -> Result<Timestamp, String> {
 fn reading(text: &str) -> Result<(String, Amount), String> {
     // A counter's name may contain `=`, but a number cannot.
     let (counter, number) = text.rsplit_once('=').ok_or("write it as COUNTER=N")?;
-    let document = Document::parse(number, &Bounds::default()).ok();
-    let number = document.as_ref().and_then(|document| document.root().as_number());
-    let number = number.ok_or("N must be a number, as in eval_rate=10")?;
-    let amount = Amount::exactly(Decimal::read(number)).map_err(|error| format!("N {error}"))?;
+    let amount = Amount::from_json(number).map_err(|error| format!("N {error}"))?;
     Ok((counter.to_owned(), amount))
 }
 
@@ -77,25 +74,11 @@ impl Explain {
         let Some(policy) = load_policy(source, among, self.json)? else {
             return Ok(Done::WithProblems);
         };
-        let used: HashMap<_, _> = self.used.iter().cloned().collect();
-        let mut counters = policy.counters();
-        counters.extend(policy.concurrencies().map(Concurrency::rule));
-        if let Some((counter, _)) = self.used.iter().find(|(name, _)| !counters.contains(&**name)) {
-            let known: Vec<_> = counters.into_iter().collect();
-            let known = if known.is_empty() { "it has none".into() } else { known.join(", ") };
-            return Err(anyhow!("--used: the policy has no counter `{counter}`\nhint: {known}"));
-        }
+        let readings = Readings::new(self.used.iter().cloned());
         let at = self.at.unwrap_or_else(clock::now);
         let facts = Facts::find(tools.as_deref(), &self.tool);
-        let reading = |name: &str| used.get(name).copied().unwrap_or_default();
-        let explanation = explain(
-            Some(&policy),
-            &call,
-            facts,
-            at,
-            |limit| reading(limit.counter()),
-            |concurrency| reading(concurrency.rule()),
-        );
+        let explained = explain_with_readings(Some(&policy), &call, facts, at, &readings);
+        let explanation = explained.map_err(|error| anyhow!("--used: {error}"))?;
         if self.json {
             print_json(&explanation)?;
         } else {

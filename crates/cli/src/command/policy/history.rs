@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use sluice_store::Name;
 
 use crate::{
-    api::{Gateway, Question, with_gateway},
+    api::{Gateway, with_gateway},
     output::{Cell, Done, GOOD, print, print_json, table},
 };
 
@@ -44,9 +44,9 @@ pub(super) struct Versions {
 impl Versions {
     pub(super) fn read(gateway: &Gateway, server: &Name, name: &Name) -> anyhow::Result<Versions> {
         let path = ["servers", server.as_str(), "policies", name.as_str(), "versions"];
-        let mut answer = gateway.ask(Question::get(&path))?;
+        let mut answer = gateway.ask_all(&path, "versions")?;
         let all = answer.get_mut("versions").map(Value::take).unwrap_or_default();
-        let answer = gateway.ask(Question::get(&["servers", server.as_str(), "policies"]))?;
+        let answer = gateway.ask_all(&["servers", server.as_str(), "policies"], "policies")?;
         let mut policies = answer.get("policies").and_then(Value::as_array).into_iter().flatten();
         let active = policies.find(|policy| policy.get("name") == Some(&name.as_str().into()));
         let active = active.and_then(|policy| Some(policy.get("version")?.as_str()?.to_owned()));

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::{
-    api::{Gateway, Question, with_gateway},
+    api::{Gateway, with_gateway},
     output::{Cell, Done, print, print_json, table},
 };
 
@@ -47,10 +47,10 @@ impl List {
 /// The policies of all servers.
 fn policies(gateway: &Gateway) -> anyhow::Result<Vec<Value>> {
     let mut found = Vec::new();
-    let servers = gateway.ask(Question::get(&["servers"]))?;
+    let servers = gateway.ask_all(&["servers"], "servers")?;
     for server in members(&servers, "servers") {
         let Some(name) = server.get("name").and_then(Value::as_str) else { continue };
-        let policies = gateway.ask(Question::get(&["servers", name, "policies"]))?;
+        let policies = gateway.ask_all(&["servers", name, "policies"], "policies")?;
         found.extend(members(&policies, "policies").iter().cloned());
     }
     Ok(found)

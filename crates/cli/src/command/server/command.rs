@@ -174,7 +174,7 @@ fn remove_policies(gateway: &Gateway, server: &Name) -> anyhow::Result<Done> {
     if !is_known(gateway, server)? {
         return Ok(Done::Well);
     }
-    let answer = gateway.ask(Question::get(&["servers", server.as_str(), "policies"]))?;
+    let answer = gateway.ask_all(&["servers", server.as_str(), "policies"], "policies")?;
     for policy in answer.get("policies").and_then(Value::as_array).into_iter().flatten() {
         let of = |name: &str| policy.get(name).and_then(Value::as_str);
         // Policies declared in `sluice.toml` are removed there.
@@ -232,7 +232,7 @@ fn wait_until(
 }
 
 fn is_known(gateway: &Gateway, name: &Name) -> anyhow::Result<bool> {
-    let answer = gateway.ask(Question::get(&["servers"]))?;
+    let answer = gateway.ask_all(&["servers"], "servers")?;
     let servers = answer.get("servers").and_then(Value::as_array);
     let mut names = servers.into_iter().flatten().filter_map(|server| server.get("name"));
     Ok(names.any(|known| known == name.as_str()))

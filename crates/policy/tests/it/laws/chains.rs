@@ -30,12 +30,12 @@ const CHAINS: u32 = 1_000;
 const CALLS: usize = 30;
 
 /// A chain of policies, the last base first.
-fn chains() -> impl Strategy<Value = Vec<Value>> {
+pub(super) fn chains() -> impl Strategy<Value = Vec<Value>> {
     vec(policy(), 2..=4)
 }
 
 /// The chain as the engine and as the oracle read it, if it loads.
-fn load_chain(texts: &[Value]) -> Option<(Policy, Vec<Layer>)> {
+pub(super) fn load_chain(texts: &[Value]) -> Option<(Policy, Vec<Layer>)> {
     let mut layers: Vec<Layer> = Vec::new();
     for (number, text) in texts.iter().enumerate() {
         let mut policy = text.clone();
