@@ -140,7 +140,7 @@ fn content(result: Value<'_>) -> String {
 fn explain_unauthorized(error: ClientError) -> anyhow::Error {
     match error {
         ClientError::Status { status: 401, .. } => anyhow!(
-            "token rejected (401): unknown or rotated\nhint: create one with `sluice grant create`"
+            "token rejected (401): unknown, rotated or revoked\nhint: create one with `sluice grant create`"
         ),
         other => other.into(),
     }

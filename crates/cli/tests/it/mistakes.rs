@@ -6,7 +6,7 @@ use crate::{
 };
 
 /// Files with mistakes in them.
-const FILES: [(&str, &str); 21] = [
+const FILES: [(&str, &str); 30] = [
     ("ok.json", r#"{"version":"1","default":"deny","tools":{"list_notes":{}}}"#),
     ("tool.json", r#"{"version":"1","default":"deny","tools":{"list_notez":{}}}"#),
     ("comma.json", r#"{"version":"1","default":"deny","tools":{"list_notes":{}},}"#),
@@ -21,6 +21,15 @@ const FILES: [(&str, &str); 21] = [
     ("timeout.toml", "[servers.a]\nbuiltin = \"demo\"\ntimeout = 5\n"),
     ("demoo.toml", "[servers.a]\nbuiltin = \"demoo\"\n"),
     ("quotes.toml", "[servers.a]\nbuiltin = demo\n"),
+    ("url.toml", "[servers.a]\nurl = https://mcp.example.com/s/hush?key=hush\n"),
+    ("address.toml", "listen = 127.0.0.1:8787\n"),
+    ("words.toml", "[servers.a]\ncommand = [npx, -y, foo]\n"),
+    ("curly.toml", "[servers.a]\nbuiltin = “demo”\n"),
+    ("yes.toml", "[servers.a]\nbuiltin = \"demo\"\nmask_secrets = yes\n"),
+    ("nothing.toml", "listen =\n"),
+    ("named.json", r#"{"version":"1","default":"allow","extends":"company"}"#),
+    ("one.json", r#"{"version":"1","default":"allow","extends":"./two.json"}"#),
+    ("two.json", r#"{"version":"1","default":"allow","extends":"./one.json"}"#),
     (
         "file.toml",
         "[servers.a]\nbuiltin = \"demo\"\n[policies.p]\nserver = \"a\"\nfile = \"nosuch.json\"\n",
@@ -100,7 +109,7 @@ const ON_A_GATEWAY: [Mistake; 41] = [
 ];
 
 /// Mistakes without a gateway.
-const ALONE: [Mistake; 32] = [
+const ALONE: [Mistake; 40] = [
     ("serve", 2, &["unrecognized subcommand 'serve'", "'server'", "example: sluice up"]),
     ("servers list", 2, &["similar subcommand exists: 'server'"]),
     ("--data nosuch status", 2, &["`nosuch` does not exist", "sluice up"]),
@@ -117,7 +126,27 @@ const ALONE: [Mistake; 32] = [
         2,
         &["no built-in server is `demoo`", "did you mean `demo`?"],
     ),
-    ("--data d2 up --config quotes.toml", 2, &["quotes.toml:2:11", "must be quoted"]),
+    (
+        "--data d2 up --config quotes.toml",
+        2,
+        &["quotes.toml:2:11", "must be quoted", "write `builtin = \"demo\"`"],
+    ),
+    (
+        "--data d2 up --config url.toml",
+        2,
+        &["url.toml:2:7", "must be quoted", "write `url = \"https://…\"`"],
+    ),
+    ("--data d2 up --config address.toml", 2, &["write `listen = \"127.0.0.1:8787\"`"]),
+    ("--data d2 up --config words.toml", 2, &["write `command = [\"npx\", \"-y\", \"foo\"]`"]),
+    ("--data d2 up --config curly.toml", 2, &["must be straight", "write `builtin = \"demo\"`"]),
+    ("--data d2 up --config yes.toml", 2, &["yes.toml:3", "write `mask_secrets = true`"]),
+    ("--data d2 up --config nothing.toml", 2, &["`listen` has no value"]),
+    ("policy check one.json", 1, &["leads in a circle: `./two.json` → `./one.json`"]),
+    (
+        "wrap --policy named.json -- true",
+        2,
+        &["only files can be extended here", "`./company.json`"],
+    ),
     (
         "--data d2 up --config file.toml",
         2,

@@ -149,6 +149,19 @@ fn a_policy_of_the_store_extends_others_of_its_server() {
         circle.err.contains("circle.json:1:44") && circle.err.contains("in a circle"),
         "{circle:?}"
     );
+    // It is found before the policy is put, if its name is known.
+    let check = |rest: &[&str]| {
+        up.run(&[&["policy", "check", "--server", "notes"], rest].concat()).exits(1).out
+    };
+    let circle = check(&["circle.json", "--name", "team"]);
+    assert!(circle.contains("in a circle") && !circle.contains("--name"), "{circle}");
+    folder.write("team.json", r#"{"version":"1","default":"allow","extends":"mine"}"#);
+    let circle = check(&["team.json"]);
+    assert!(
+        circle.contains("circle") && circle.contains("another name, give `--name`"),
+        "{circle}"
+    );
+    up.run(&["policy", "check", "team.json", "--server", "notes", "--name", "fourth"]).exits(0);
     folder.write("file.json", &own("./company.json"));
     let file = put("team", "file.json").exits(1);
     assert!(file.err.contains("policy in the store can extend policies only"), "{file:?}");
