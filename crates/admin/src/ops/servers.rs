@@ -61,7 +61,10 @@ impl Ops {
         let _writing = self.writing.lock().await;
         let named = format!("server `{}`", server.name);
         match self.server(&server.name) {
-            Ok(Server { source: Source::File, .. }) => return Err(Refused::Declared(named)),
+            Ok(Server { source: Source::File, .. }) => {
+                let hint = "choose another name; a file declares this one";
+                return Err(Refused::Conflict(format!("{named} is there already\nhint: {hint}")));
+            }
             Ok(_) => {
                 let hint = "remove it first, or choose another name";
                 return Err(Refused::Conflict(format!("{named} is there already\nhint: {hint}")));

@@ -82,7 +82,11 @@ impl Explain {
         counters.extend(policy.concurrencies().map(Concurrency::rule));
         if let Some((counter, _)) = self.used.iter().find(|(name, _)| !counters.contains(&**name)) {
             let known: Vec<_> = counters.into_iter().collect();
-            let known = if known.is_empty() { "it has none".into() } else { known.join(", ") };
+            let known = if known.is_empty() {
+                "it has none".into()
+            } else {
+                format!("there are: {}", known.join(", "))
+            };
             return Err(anyhow!("--used: the policy has no counter `{counter}`\nhint: {known}"));
         }
         let at = self.at.unwrap_or_else(clock::now);
