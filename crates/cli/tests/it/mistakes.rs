@@ -239,10 +239,10 @@ fn mistakes_on_a_gateway_are_named_with_what_to_type_instead() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 
     // The token under the name that the settings for clients give it, and on another server.
-    let token = up.run(&["grant", "rotate", "laptop"]).exits(0).out;
+    let secret = up.run(&["grant", "rotate", "laptop"]).exits(0).out;
     let call = |server: &str| {
         let mut call = up.command(&["call", server, "list_notes"]);
-        Ran::from(call.env("SLUICE_TOKEN", token.trim()).output().unwrap())
+        Ran::from(call.env("SLUICE_TOKEN", secret.trim()).output().unwrap())
     };
     up.run(&["server", "add", "other", "--", "true"]).exits(0);
     let refused = call("other").exits(2);
