@@ -58,8 +58,10 @@ pub(crate) fn write(directory: &Path, file: &Path) -> anyhow::Result<Verified> {
     let key = read_master_key(directory)?.ok_or_else(|| no_key(directory))?;
     let store = Store::open_read_only(directory, Some(&key))?;
     let new = file.with_added_extension("new");
-    let scratch = Scratch::make(file.with_added_extension("copy"))
-        .with_context(|| format!("cannot write beside `{}`", file.display()))?;
+    let scratch = Scratch::make(file.with_added_extension("copy")).with_context(|| {
+        let file = file.display();
+        format!("cannot write beside `{file}`\nhint: make that folder, or make it writable")
+    })?;
     let verified = block_on(store.copy_to(&scratch.0))??;
     let written = || -> io::Result<()> {
         let options = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&new)?;

@@ -9,6 +9,7 @@ mod config;
 mod doctor;
 mod flags;
 mod grant;
+mod hints;
 mod init;
 mod line;
 mod log;
@@ -24,10 +25,7 @@ mod wrap;
 
 use std::{path::PathBuf, process::ExitCode};
 
-use clap::{
-    Parser, Subcommand,
-    error::{ContextKind, ContextValue, ErrorKind},
-};
+use clap::{Parser, Subcommand};
 
 pub(crate) use config::draw_problems;
 pub(crate) use line::{COMPLETE, completed_line, read};
@@ -130,11 +128,8 @@ pub(crate) fn misread(mut error: clap::Error) -> ExitCode {
     // If this cannot be written, there is nothing left to try.
     let _ = error.print();
     let words: Vec<_> = std::env::args().skip(1).collect();
-    let takes_command = |word: &String| ["scan", "wrap", "add"].contains(&word.as_str());
-    if words.iter().any(takes_command) && is_stray_word(&error) {
-        let _ = remark(
-            "hint: put `--` before the command; `gemini mcp add` takes one away: write `sluice -- wrap … -- COMMAND`\n",
-        );
+    if let Some(hint) = hints::find(&error, &words) {
+        let _ = remark(&format!("hint: {hint}\n"));
     }
     if error.use_stderr()
         && let Some(example) = line::example(&words)
@@ -142,11 +137,4 @@ pub(crate) fn misread(mut error: clap::Error) -> ExitCode {
         let _ = remark(&format!("example: {example}\n"));
     }
     ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
-}
-
-/// Whether the error is an extra word that is not an option.
-fn is_stray_word(error: &clap::Error) -> bool {
-    let word = error.get(ContextKind::InvalidArg);
-    error.kind() == ErrorKind::UnknownArgument
-        && matches!(word, Some(ContextValue::String(word)) if !word.starts_with('-'))
 }

@@ -22,13 +22,21 @@ use crate::{
 /// disk.
 const MOST_TOOLS: u64 = 64 << 20;
 
+/// Where policies come from.
+const WHERE_POLICIES: &str = "\nhint: `sluice init` writes a configuration and a policy to start from, `sluice policy suggest SERVER` a policy for a server";
+
 /// Reads a policy's file, or standard input for `-`.
 pub(crate) fn read_source(name: &str) -> anyhow::Result<Source> {
-    Ok(Source { name: name.to_owned(), text: read(name, MOST_POLICY)? })
+    Ok(Source { name: name.to_owned(), text: read_or_hint(name, MOST_POLICY, WHERE_POLICIES)? })
 }
 
 /// Reads a file, or standard input for `-`, up to `most` bytes.
 pub(crate) fn read(name: &str, most: u64) -> anyhow::Result<Vec<u8>> {
+    read_or_hint(name, most, "")
+}
+
+/// The same with a hint for a file that is not there and like no other.
+fn read_or_hint(name: &str, most: u64, where_to: &str) -> anyhow::Result<Vec<u8>> {
     let mut text = Vec::new();
     let read = if name == "-" {
         io::stdin().take(most).read_to_end(&mut text)
@@ -36,14 +44,14 @@ pub(crate) fn read(name: &str, most: u64) -> anyhow::Result<Vec<u8>> {
         File::open(name).and_then(|file| file.take(most).read_to_end(&mut text))
     };
     read.map_err(|error| {
-        let hint = hint_at_file(name, &error);
+        let hint = hint_at_file(name, &error, where_to);
         anyhow!(error).context(format!("cannot read `{name}`{hint}"))
     })?;
     Ok(text)
 }
 
 /// What to name instead of a file that cannot be read.
-fn hint_at_file(name: &str, error: &io::Error) -> String {
+fn hint_at_file(name: &str, error: &io::Error, where_to: &str) -> String {
     match error.kind() {
         io::ErrorKind::IsADirectory => "\nhint: it is a folder; name a file in it".to_owned(),
         io::ErrorKind::NotFound => {
@@ -55,8 +63,10 @@ fn hint_at_file(name: &str, error: &io::Error) -> String {
                 entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
             let file = path.file_name().and_then(|file| file.to_str()).unwrap_or_default();
             match nearest(file, names.iter().map(String::as_str)) {
-                Some(near) => format!("\nhint: did you mean `{}`?", path.with_file_name(near).display()),
-                None => "\nhint: `sluice init` writes a configuration and a policy to start from, `sluice policy suggest SERVER` a policy for a server".to_owned(),
+                Some(near) => {
+                    format!("\nhint: did you mean `{}`?", path.with_file_name(near).display())
+                }
+                None => where_to.to_owned(),
             }
         }
         _ => String::new(),

@@ -2,6 +2,7 @@
 
 mod addresses;
 mod banner;
+mod declared;
 mod demo;
 mod extends;
 mod heads;

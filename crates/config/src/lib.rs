@@ -29,6 +29,7 @@ mod show;
 mod source;
 pub mod span;
 mod syntax;
+mod unquoted;
 mod value;
 mod watched;
 

@@ -12,10 +12,20 @@ use std::{
 pub enum AccessError {
     #[error("cannot read `{}`", .0.display())]
     Read(PathBuf, #[source] io::Error),
-    #[error("others have access to `{}` (mode {mode:04o})\nhint: chmod {wanted:o} '{}'", path.display(), path.display())]
+    #[error("others have access to `{}` (mode {mode:04o})\nhint: {}", path.display(), closing(path, *wanted))]
     Mode { path: PathBuf, mode: u32, wanted: u32 },
     #[error("`{}` belongs to another user (uid {owner}, not {user})\nhint: sudo chown -R {user} '{}'", path.display(), path.display())]
     Owner { path: PathBuf, owner: u32, user: u32 },
+}
+
+/// How to take others' access away. A directory that is not ours alone must stay as it is.
+fn closing(path: &Path, wanted: u32) -> String {
+    let close = format!("chmod {wanted:o} '{}'", path.display());
+    if path.is_dir() {
+        format!("if it is for Sluicegate alone: {close}; otherwise name another with `--data`")
+    } else {
+        close
+    }
 }
 
 /// Checks that a file or directory is private to the current user.

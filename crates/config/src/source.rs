@@ -36,9 +36,18 @@ impl Source {
 
     /// Compiles it as a policy, which can extend files beside it.
     pub fn policy(&self) -> Result<Policy, Vec<Problem>> {
+        self.compile("name it with `--server`; a file is extended by `./`")
+    }
+
+    /// The same where no server can be named.
+    pub fn policy_without_server(&self) -> Result<Policy, Vec<Problem>> {
+        self.compile("only files can be extended here, by `./`")
+    }
+
+    fn compile(&self, hint: &'static str) -> Result<Policy, Vec<Problem>> {
         let own = Path::new(&self.name).file_name().and_then(OsStr::to_str);
         let own = own.map(|name| format!("./{name}"));
-        let bases = FilesBeside { own, files: self.base_files() };
+        let bases = FilesBeside { own, files: self.base_files(), hint };
         load_extending(&self.text, self.format(), &bases)
     }
 
@@ -86,6 +95,8 @@ impl Source {
 struct FilesBeside {
     own: Option<String>,
     files: Vec<BaseFile>,
+    /// How to extend what is no file.
+    hint: &'static str,
 }
 
 impl Bases for FilesBeside {
@@ -103,7 +114,7 @@ impl Bases for FilesBeside {
             return Err(MissingBase { message, hint: None });
         }
         let message = format!("`{name}` is a policy of a server, and no server is named");
-        let hint = format!("name it with `--server`; a file is extended by `./`: `./{name}.json`");
+        let hint = format!("{}: `./{name}.json`", self.hint);
         Err(MissingBase { message, hint: Some(hint) })
     }
 }

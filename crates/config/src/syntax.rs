@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use toml::de::DeTable;
 
-use super::{loader::Loader, section::Section};
+use super::{loader::Loader, section::Section, unquoted};
 
 /// Parses the file's text as TOML, and calls `read` with its root table.
 pub(super) fn with_root<T>(
@@ -28,12 +28,23 @@ pub(super) fn with_root<T>(
     }
     // Problems that follow from a syntax error are noise; secrets that were found stay masked.
     loader.findings.forget_problems();
+    let mut explained = Vec::new();
     for error in errors {
         let span = error.span().unwrap_or(0..0);
-        if let Some(secret) = perhaps_secret(text, span.start) {
+        let secret = perhaps_secret(text, span.start);
+        let is_secret = secret.is_some();
+        if let Some(secret) = secret {
             loader.findings.hide(secret);
         }
-        loader.findings.add(span, error.message());
+        match unquoted::explain(text, span.start, is_secret) {
+            // One mistake can have several errors.
+            Some(found) if explained.contains(&found.span) => {}
+            Some(found) => {
+                explained.push(found.span.clone());
+                loader.findings.add_with_hint(found.span, found.message, found.hint);
+            }
+            None => loader.findings.add(span, error.message()),
+        }
     }
     None
 }

@@ -145,7 +145,7 @@ impl SelfTest {
         let supply = match rule {
             Some(rule) if is_unknown_tool(rule) => "say `category` in its `call`, or",
             // A category does not tell the schema.
-            _ => "to supply it,",
+            _ => "give the schema itself as `validate_args`, or",
         };
         format!(
             "the outcome rests on the definition of `{}`, which is not known: {supply} run \

@@ -81,8 +81,8 @@ pub use record::{GrantRef, Kind, Outcome, PolicyRef, Record, UpstreamRef};
 pub use registry::Snapshot;
 pub use scrub::{ScrubReport, ScrubStep};
 pub use server::{
-    AttachedPolicy, Bridge, HiddenText, Instances, PolicyVersion, Secret, Server, Source, Start,
-    Transport,
+    AttachedPolicy, Bridge, DeclaredServer, HiddenText, Instances, PolicyVersion, Secret, Server,
+    Source, Start, Transport,
 };
 pub use signed_head::{HeadComparison, HeadFault, HeadMismatch, SignedHead};
 pub use sqlite::{backup::DatabaseLock, commit_on_this_thread};

@@ -15,7 +15,7 @@ use crate::{
     memory::Memory,
     name::Name,
     record::{GrantRef, Kind, Outcome, PolicyRef, Record},
-    server::{AttachedPolicy, PolicyVersion, Server},
+    server::{AttachedPolicy, DeclaredServer, PolicyVersion, Server},
     sqlite::Sqlite,
     store::Store,
 };
@@ -49,7 +49,8 @@ impl Store {
     }
 
     /// Removes a server and all that would come back with another one of its name: its policies are
-    /// deactivated, grants leave it, and its held calls expire. Returns whether it existed.
+    /// deactivated, grants leave it, and its held calls expire. Returns whether it existed: stored, or
+    /// among the [declared ones](Store::declared_servers).
     pub async fn remove_server(&self, name: &Name, edit: Edit) -> Result<bool, StoreError> {
         match &self.registry {
             Registry::Memory(memory) => memory.remove_server(name, edit),
@@ -62,6 +63,22 @@ impl Store {
         match &self.registry {
             Registry::Memory(memory) => Ok(memory.servers()),
             Registry::Sqlite(sqlite) => sqlite.servers().await,
+        }
+    }
+
+    /// The servers that files declare, and those that they declared before, by name.
+    pub async fn declared_servers(&self) -> Result<Vec<DeclaredServer>, StoreError> {
+        match &self.registry {
+            Registry::Memory(memory) => Ok(memory.declared_servers()),
+            Registry::Sqlite(sqlite) => sqlite.declared_servers().await,
+        }
+    }
+
+    /// Notes the servers that files declare; others stay known. That is not a change of the registry.
+    pub async fn note_declared(&self, servers: Vec<DeclaredServer>) -> Result<(), StoreError> {
+        match &self.registry {
+            Registry::Memory(memory) => memory.note_declared(servers),
+            Registry::Sqlite(sqlite) => sqlite.note_declared(servers).await,
         }
     }
 

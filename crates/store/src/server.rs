@@ -86,6 +86,21 @@ pub enum Transport {
 }
 
 impl Transport {
+    /// What tells a server from another one of its name: its URL, its command, or what is built in.
+    /// Credentials in headers and variables are left out, because they are renewed.
+    pub fn destination(&self) -> Secret {
+        let (kind, parts) = match self {
+            Transport::Http { url, .. } => ("url", vec![url.expose()]),
+            Transport::Builtin { name, options } => ("builtin", vec![&**name, options]),
+            Transport::Command { command, .. } => {
+                ("command", command.iter().map(String::as_str).collect())
+            }
+        };
+        // Lengths keep the parts apart.
+        let parts = parts.iter().map(|part| format!("{}:{part}", part.len()));
+        Secret::new(format!("{kind} {}", parts.collect::<Vec<_>>().join(" ")))
+    }
+
     /// The secrets in it, to be removed from what the server writes.
     pub fn secrets(&self) -> Secrets {
         let mut known = KnownSecrets::default();
@@ -106,6 +121,16 @@ impl Transport {
         }
         known.build()
     }
+}
+
+/// A server that the configuration's files declare, or declared before.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeclaredServer {
+    pub name: Name,
+    /// Recognises the server: a digest of [`Transport::destination`].
+    pub identity: String,
+    /// Whether the files declare it now.
+    pub is_declared: bool,
 }
 
 /// Which sessions share a process of a command.

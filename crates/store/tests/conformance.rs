@@ -113,6 +113,7 @@ on_every_back_end! {
     registry::the_last_policy_put_is_in_force_and_all_versions_are_kept,
     registry::a_servers_policies_go_with_it,
     registry::grants_and_held_calls_do_not_outlive_their_server,
+    registry::declared_servers_are_known_until_they_are_removed,
     registry::a_token_finds_its_grant,
     registry::a_rotated_token_replaces_the_old_one,
     registry::an_old_token_works_until_the_overlap_ends,

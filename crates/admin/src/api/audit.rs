@@ -101,9 +101,14 @@ impl AuditQuery {
         let moment = |name: &str, text: &Option<String>| {
             text.as_ref().map(|text| parse_moment(name, text)).transpose()
         };
+        let (since, until) = (moment("since", &self.since)?, moment("until", &self.until)?);
+        if since.zip(until).is_some_and(|(since, until)| since >= until) {
+            let why = "`since` must be before `until`: no record could be between them";
+            return Err(Problem::request(why));
+        }
         Ok(Filter {
-            since: moment("since", &self.since)?,
-            until: moment("until", &self.until)?,
+            since,
+            until,
             server: self.server.clone(),
             grant: self.grant.clone(),
             tool: self.tool.clone(),

@@ -61,7 +61,10 @@ impl Ops {
         let _writing = self.writing.lock().await;
         let named = format!("server `{}`", server.name);
         match self.server(&server.name) {
-            Ok(Server { source: Source::File, .. }) => return Err(Refused::Declared(named)),
+            Ok(Server { source: Source::File, .. }) => {
+                let hint = "choose another name; a file declares this one";
+                return Err(Refused::Conflict(format!("{named} is there already\nhint: {hint}")));
+            }
             Ok(_) => {
                 let hint = "remove it first, or choose another name";
                 return Err(Refused::Conflict(format!("{named} is there already\nhint: {hint}")));
@@ -119,7 +122,12 @@ impl Ops {
             }
             _ => {}
         }
-        let (server, policies) = self.read_stored(wanted).await?;
+        let (server, policies) = match self.read_stored(wanted).await {
+            Err(Refused::Missing(_)) if self.forget_undeclared(wanted, actor).await? => {
+                return Ok(());
+            }
+            read => read?,
+        };
         let grants = self.grants_of(wanted).await?;
         let what = match list_labels(&grants).as_str() {
             "" => "removed".to_owned(),
@@ -153,6 +161,23 @@ impl Ops {
         let mut grants = self.store.grants().await?;
         grants.retain(|grant| grant.revoked_at.is_none() && grant.servers.contains(server));
         Ok(grants)
+    }
+
+    /// Forgets what the store holds of a server that files no longer declare; returns whether they
+    /// did before.
+    async fn forget_undeclared(&self, server: &Name, actor: &Actor) -> Result<bool, Refused> {
+        let labels = list_labels(&self.grants_of(server).await?);
+        let what = match labels.as_str() {
+            "" => "is no longer declared: its policies are removed".to_owned(),
+            labels => format!(
+                "is no longer declared: its policies are removed, and it is taken out of the grants {labels}"
+            ),
+        };
+        let was_known = self.store.remove_server(server, edit_server(actor, server, &what)).await?;
+        if was_known && let Err(error) = self.live.take_stored().await {
+            return Err(Refused::Conflict(error.to_string()));
+        }
+        Ok(was_known)
     }
 
     /// Forgets what the store holds of an earlier server, which a file declared, under the name of

@@ -36,7 +36,7 @@ pub(crate) struct Call {
     /// The tool's arguments
     #[arg(long, value_name = "JSON", default_value = "{}")]
     args: String,
-    /// A grant's token [default: `SLUICE_GRANT_TOKEN`, else the demo's own]
+    /// A grant's token [default: `SLUICE_GRANT_TOKEN`, else `SLUICE_TOKEN` if that begins with `sg_`, else the demo's own]
     #[arg(long, value_name = "TOKEN")]
     token: Option<String>,
     /// Print the whole result as JSON
@@ -83,10 +83,10 @@ impl Call {
         directory: &std::path::Path,
         environment: &Environment,
     ) -> anyhow::Result<String> {
-        let given = self
-            .token
-            .clone()
-            .or_else(|| environment.setting("SLUICE_GRANT_TOKEN")?.to_str().map(str::to_owned));
+        let read = |name: &str| environment.setting(name)?.to_str().map(str::to_owned);
+        // The settings for clients call it `SLUICE_TOKEN`, which otherwise is the admin token.
+        let of_clients = || read("SLUICE_TOKEN").filter(|token| token.starts_with("sg_"));
+        let given = self.token.clone().or_else(|| read("SLUICE_GRANT_TOKEN")).or_else(of_clients);
         match given {
             Some(token) => Ok(token),
             None if self.server == "demo" => {
@@ -136,11 +136,14 @@ fn content(result: Value<'_>) -> String {
     lines.concat()
 }
 
-/// Adds a hint to the error for a rejected token.
-fn explain_unauthorized(error: ClientError) -> anyhow::Error {
+/// Adds a hint to the errors for a token that is rejected, or is for other servers.
+fn explain_refused(error: ClientError) -> anyhow::Error {
     match error {
+        ClientError::Status { status: 403, message: Some(message), .. } => anyhow!(
+            "{message}\nhint: `sluice grant list` shows which servers each grant is for, `sluice grant edit LABEL --server …` changes it"
+        ),
         ClientError::Status { status: 401, .. } => anyhow!(
-            "token rejected (401): unknown or rotated\nhint: create one with `sluice grant create`"
+            "token rejected (401): unknown, rotated or revoked\nhint: create one with `sluice grant create`"
         ),
         other => other.into(),
     }
@@ -170,7 +173,7 @@ async fn call(
         ..Bounds::default()
     };
     let client = Client::introduce(&upstream, &headers, bounds, Declares::Nothing).await;
-    let mut client = client.map_err(explain_unauthorized)?;
+    let mut client = client.map_err(explain_refused)?;
     let params = format!(r#""name":{},"arguments":{}"#, quote(tool), arguments.root().raw());
     let answer = client.request("tools/call", &params, Some(tool)).await?;
     client.goodbye().await;

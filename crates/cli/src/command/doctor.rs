@@ -17,7 +17,7 @@ pub(crate) struct Doctor {
     /// Confirm that the system clock is right, after it has jumped
     #[arg(long)]
     trust_clock: bool,
-    /// Print {"ok", "clock": {"`trusted`", "`ahead_ms`"}}
+    /// Print {"ok", "clock"} as JSON
     #[arg(long)]
     json: bool,
 }

@@ -3,6 +3,7 @@
 mod access;
 mod edit;
 mod issued;
+mod lacking;
 mod show;
 
 use std::path::PathBuf;
@@ -10,7 +11,6 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use serde::Deserialize;
 use serde_json::{Value, json};
-use sluice_policy::file::check::nearest;
 use sluice_store::Name;
 
 use crate::{
@@ -37,7 +37,7 @@ pub(crate) enum GrantCommand {
 #[derive(Debug, Args)]
 pub(crate) struct Create {
     /// The servers it is for
-    #[arg(required = true, value_name = "SERVER", value_parser = Name::new)]
+    #[arg(required = true, value_name = "SERVER", value_delimiter = ',', value_parser = Name::new)]
     servers: Vec<Name>,
     /// A label for people
     #[arg(value_parser = Name::new)]
@@ -49,7 +49,7 @@ pub(crate) struct Create {
     #[arg(long)]
     allow_missing: bool,
     /// When it expires: after a duration such as 30d, or at a time such as 2027-01-31T12:00:00Z
-    #[arg(long, value_name = "WHEN")]
+    #[arg(long, value_name = "WHEN", allow_hyphen_values = true)]
     expires: Option<String>,
     /// The person or agent that it belongs to
     #[arg(long, value_name = "WHO")]
@@ -126,14 +126,14 @@ pub(crate) fn run(command: GrantCommand, data: Option<PathBuf>) -> anyhow::Resul
 
 impl Create {
     fn run(&self, gateway: &Gateway) -> anyhow::Result<Done> {
-        let lacking = self.servers_without_policy(gateway)?;
+        let servers: Vec<_> = self.servers.iter().map(Name::to_string).collect();
+        let lacking = lacking::find(gateway, &servers, self.policy.as_str())?;
         if let Some(first) = lacking.first()
             && !self.allow_missing
         {
-            remark(&self.refusal(first))?;
+            lacking::refuse(first, self.policy.as_str())?;
             return Ok(Done::WithProblems);
         }
-        let servers: Vec<_> = self.servers.iter().map(Name::as_str).collect();
         let new = json!({
             "servers": servers,
             "label": self.label.as_str(),
@@ -142,49 +142,11 @@ impl Create {
             "expires": self.expires,
         });
         let created = gateway.ask(Question::post(&["grants"]).json(&new))?;
-        for Lacking { server, .. } in lacking.iter().filter(|_| !self.shown.json) {
-            let policy = &self.policy;
-            remark(&format!(
-                "{HELD}warning{HELD:#}: server `{server}` has no policy `{policy}` and will deny everything\nhint: sluice policy put {server} {policy} FILE\n"
-            ))?;
+        if !self.shown.json {
+            lacking::warn(&lacking, self.policy.as_str())?;
         }
         issued::show(gateway, &created, &self.shown)
     }
-
-    /// The servers that would deny every call of the grant.
-    fn servers_without_policy(&self, gateway: &Gateway) -> anyhow::Result<Vec<Lacking<'_>>> {
-        let mut lacking = Vec::new();
-        for server in &self.servers {
-            let answer = gateway.ask_all(&["servers", server.as_str(), "policies"], "policies")?;
-            let policies = answer.get("policies").and_then(Value::as_array).into_iter().flatten();
-            let names = policies.filter_map(|one| one.get("name")?.as_str().map(str::to_owned));
-            let policies: Vec<_> = names.collect();
-            if !policies.iter().any(|name| name == self.policy.as_str()) {
-                lacking.push(Lacking { server, policies });
-            }
-        }
-        Ok(lacking)
-    }
-
-    fn refusal(&self, Lacking { server, policies }: &Lacking<'_>) -> String {
-        let policy = &self.policy;
-        let known = policies.iter().map(String::as_str);
-        let meant = match nearest(policy.as_str(), known) {
-            Some(near) => format!("did you mean `{near}`?"),
-            None if policies.is_empty() => format!("server `{server}` has no policies"),
-            None => format!("its policies: {}", policies.join(", ")),
-        };
-        format!(
-            "{BAD}error{BAD:#}: server `{server}` has no policy `{policy}`, so it would deny every call\nhint: {meant}\nhint: `sluice policy put {server} {policy} FILE` adds it; `--allow-missing` creates the grant first\n"
-        )
-    }
-}
-
-/// A server without the policy of a grant.
-struct Lacking<'g> {
-    server: &'g Name,
-    /// The names of the policies that it has.
-    policies: Vec<String>,
 }
 
 fn list(gateway: &Gateway, json: bool) -> anyhow::Result<Done> {

@@ -36,7 +36,7 @@ pub(crate) struct Log {
     #[arg(long, value_name = "N", default_value_t = 50)]
     limit: usize,
     /// Keep printing new calls
-    #[arg(long, short)]
+    #[arg(long, short, conflicts_with = "until")]
     follow: bool,
     /// Show every record, not one row a call; `--kind` does so too
     #[arg(long)]

@@ -3,6 +3,7 @@
 mod add;
 mod command;
 mod edit;
+mod leftovers;
 mod show;
 
 pub(super) use add::headers;

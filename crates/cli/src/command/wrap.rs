@@ -58,7 +58,7 @@ impl Wrap {
             bail!("the policy must be a file: standard input is the client's");
         }
         let source = read_source(&self.policy)?;
-        let problems = match source.policy() {
+        let problems = match source.policy_without_server() {
             Ok(policy) => source.failing_tests(&policy).0,
             Err(problems) => problems,
         };

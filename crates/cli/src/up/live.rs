@@ -17,7 +17,7 @@ use sluice_http::{HttpUpstream, address::Reach};
 use sluice_policy::Timestamp;
 use sluice_store::{AttachedPolicy, Grant, Key, Name, Secret, Snapshot, Store, TokenHash};
 
-use super::{demo::Demo, extends, heads::HeadExporter, history};
+use super::{declared::Declared, demo::Demo, extends, heads::HeadExporter, history};
 use crate::clock;
 
 /// How to allow a private address.
@@ -96,7 +96,13 @@ impl LiveGateway {
         }
         let mut file = self.file.lock().await;
         let old = self.in_force.load_full();
+        let unreadable = |error| TakeError(format!("the store cannot be used: {error}"));
+        let declared = Declared::compare(&config, &self.store, &self.process.versions).await;
+        let declared = declared.map_err(unreadable)?;
+        declared.forget_earlier(&self.store).await.map_err(unreadable)?;
         self.put_in_force(&config, Demand::SoundPolicies).await?;
+        // Only what was in force counts as declared.
+        declared.note(&self.store).await.map_err(unreadable)?;
         let version = self.version_of(&config);
         *file = Some(config);
         let before = self.version().version.clone();

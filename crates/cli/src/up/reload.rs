@@ -31,8 +31,16 @@ pub(crate) fn watch(
     environment: Environment,
 ) -> Watching {
     let task = tokio::spawn(async move {
-        let reloader =
-            Reloader { live: &live, started_with: config, overrides, environment, refused: None };
+        let given = overrides.clone();
+        let overrides = pin(overrides, &config);
+        let reloader = Reloader {
+            live: &live,
+            started_with: config,
+            given,
+            overrides,
+            environment,
+            refused: None,
+        };
         if let Err(error) = reloader.follow().await {
             tracing::warn!(%error, "files cannot be watched: edits need a restart");
         }
@@ -40,10 +48,21 @@ pub(crate) fn watch(
     Watching { task }
 }
 
+/// The settings to reload with: a file that is gone is not an empty one, and servers that commands
+/// add stay in the data directory in use.
+fn pin(overrides: Overrides, started_with: &Config) -> Overrides {
+    let main = started_with.files.first().map(|file| file.path.clone());
+    let config = overrides.config.or_else(|| main.filter(|path| path.exists()));
+    Overrides { config, data: Some(started_with.data.clone()), ..overrides }
+}
+
 /// Reloads the configuration at each change of its files.
 struct Reloader<'l> {
     live: &'l LiveGateway,
     started_with: Config,
+    /// The settings that the gateway was started with.
+    given: Overrides,
+    /// The same for reloading.
     overrides: Overrides,
     environment: Environment,
     /// The digest of the files that were refused last, until a reload succeeds.
@@ -76,6 +95,10 @@ impl Reloader<'_> {
                 return files;
             }
         };
+        let data = sluice_config::data_directory(&self.given, &self.environment);
+        if data.is_ok_and(|data| data != self.started_with.data) {
+            tracing::warn!(key = "data", "a change of this key needs a restart");
+        }
         for key in unchangeable_keys(&self.started_with, &config) {
             tracing::warn!(key, "a change of this key needs a restart");
         }
@@ -114,8 +137,15 @@ impl Reloader<'_> {
 }
 
 fn problems_of(error: &LoadError) -> Vec<FileProblem> {
-    let LoadError::Problems(files) = error else {
-        return vec![problem_of_file(String::new(), error.to_string())];
+    let files = match error {
+        LoadError::Problems(files) => files,
+        LoadError::Unreadable(path, why) => {
+            return vec![problem_of_file(
+                path.display().to_string(),
+                format!("cannot be read: {why}"),
+            )];
+        }
+        other => return vec![problem_of_file(String::new(), other.to_string())],
     };
     let placed = files.iter().flat_map(|file| {
         file.problems.iter().map(|problem| FileProblem {
@@ -139,7 +169,6 @@ fn unchangeable_keys(before: &Config, now: &Config) -> Vec<&'static str> {
     let changed = [
         ("listen", before.listen != now.listen),
         ("admin", before.admin != now.admin),
-        ("data", before.data != now.data),
         ("allowed_hosts", before.allowed_hosts != now.allowed_hosts),
         ("allowed_origins", before.allowed_origins != now.allowed_origins),
         ("tls", before.tls != now.tls),

@@ -26,6 +26,7 @@ mod log_lines;
 mod losses;
 mod metrics;
 mod mistakes;
+mod namesakes;
 mod operate;
 mod pharo;
 mod policy;

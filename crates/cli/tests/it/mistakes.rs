@@ -6,7 +6,7 @@ use crate::{
 };
 
 /// Files with mistakes in them.
-const FILES: [(&str, &str); 21] = [
+const FILES: [(&str, &str); 31] = [
     ("ok.json", r#"{"version":"1","default":"deny","tools":{"list_notes":{}}}"#),
     ("tool.json", r#"{"version":"1","default":"deny","tools":{"list_notez":{}}}"#),
     ("comma.json", r#"{"version":"1","default":"deny","tools":{"list_notes":{}},}"#),
@@ -21,6 +21,15 @@ const FILES: [(&str, &str); 21] = [
     ("timeout.toml", "[servers.a]\nbuiltin = \"demo\"\ntimeout = 5\n"),
     ("demoo.toml", "[servers.a]\nbuiltin = \"demoo\"\n"),
     ("quotes.toml", "[servers.a]\nbuiltin = demo\n"),
+    ("url.toml", "[servers.a]\nurl = https://mcp.example.com/s/hush?key=hush\n"),
+    ("address.toml", "listen = 127.0.0.1:8787\n"),
+    ("words.toml", "[servers.a]\ncommand = [npx, -y, foo]\n"),
+    ("curly.toml", "[servers.a]\nbuiltin = “demo”\n"),
+    ("yes.toml", "[servers.a]\nbuiltin = \"demo\"\nmask_secrets = yes\n"),
+    ("nothing.toml", "listen =\n"),
+    ("named.json", r#"{"version":"1","default":"allow","extends":"company"}"#),
+    ("one.json", r#"{"version":"1","default":"allow","extends":"./two.json"}"#),
+    ("two.json", r#"{"version":"1","default":"allow","extends":"./one.json"}"#),
     (
         "file.toml",
         "[servers.a]\nbuiltin = \"demo\"\n[policies.p]\nserver = \"a\"\nfile = \"nosuch.json\"\n",
@@ -37,13 +46,14 @@ const FILES: [(&str, &str); 21] = [
     ("port.toml", "listen = \"8787\"\n"),
     ("twice.toml", "[servers.a]\nbuiltin = \"demo\"\n[servers.a]\nbuiltin = \"demo\"\n"),
     ("junk.json", "PNG"),
+    ("limit.json", r#"{"version":"1","default":"deny","tools":{"a":{"rate_limit":"5/minute"}}}"#),
 ];
 
 /// A command, its exit code, and what its answer must say.
 type Mistake = (&'static str, i32, &'static [&'static str]);
 
 /// Mistakes in commands on a running gateway with the demo and a grant `laptop`.
-const ON_A_GATEWAY: [Mistake; 41] = [
+const ON_A_GATEWAY: [Mistake; 55] = [
     ("server show nosuch", 1, &["there is no server `nosuch`", "there are: demo"]),
     ("server tools demoo", 1, &["there is no server `demoo`", "did you mean `demo`?"]),
     ("server remove nosuch", 1, &["there is no server `nosuch`", "there are: demo"]),
@@ -94,13 +104,27 @@ const ON_A_GATEWAY: [Mistake; 41] = [
     ("log --server nosuch", 0, &["no such records", "no server `nosuch`", "there are: demo"]),
     ("log --grant lapto", 0, &["no such records", "no grant `lapto`", "did you mean `laptop`?"]),
     ("log --since yesterday", 2, &["`since` must be", "`12h`"]),
+    ("log --since 1h --until 2h", 2, &["`since` must be before `until`"]),
+    ("log --follow --until 1h", 2, &["cannot be used with '--until"]),
+    ("log verify --head nosuch", 2, &["cannot read `nosuch`"]),
+    ("grant edit laptop --policy nosuch", 1, &["has no policy `nosuch`", "its policies: demo"]),
+    ("grant edit laptop --server demo,x", 1, &["server `x` has no policy `demo`"]),
+    ("grant edit laptop --expires -5d", 1, &["`expires` must be"]),
+    ("grant create demo,x phone --policy demo", 1, &["server `x` has no policy `demo`"]),
+    ("grant delete laptop", 2, &["did you mean `sluice grant revoke ID`?"]),
+    ("server delete demo", 2, &["did you mean `sluice server remove NAME`?"]),
+    ("policy create demo x ok.json", 2, &["did you mean `sluice policy put SERVER NAME FILE`?"]),
+    ("server add demo --url https://a.example.com", 1, &["is there already", "another name"]),
+    ("server add y", 2, &["--url <URL>|COMMAND"]),
+    ("server edit x --url https://a.example.com", 2, &["is a command", "servers.d/x.toml"]),
+    ("call demo add_note {}", 2, &["put `--args` before"]),
     ("log --request abc", 2, &["must be the id of a request"]),
     ("status --jsno", 2, &["similar argument exists: '--json'", "example: sluice status"]),
     ("up --listen 127.0.0.1:0", 2, &["another gateway", "stop it, or choose another directory"]),
 ];
 
 /// Mistakes without a gateway.
-const ALONE: [Mistake; 32] = [
+const ALONE: [Mistake; 45] = [
     ("serve", 2, &["unrecognized subcommand 'serve'", "'server'", "example: sluice up"]),
     ("servers list", 2, &["similar subcommand exists: 'server'"]),
     ("--data nosuch status", 2, &["`nosuch` does not exist", "sluice up"]),
@@ -117,7 +141,27 @@ const ALONE: [Mistake; 32] = [
         2,
         &["no built-in server is `demoo`", "did you mean `demo`?"],
     ),
-    ("--data d2 up --config quotes.toml", 2, &["quotes.toml:2:11", "must be quoted"]),
+    (
+        "--data d2 up --config quotes.toml",
+        2,
+        &["quotes.toml:2:11", "must be quoted", "write `builtin = \"demo\"`"],
+    ),
+    (
+        "--data d2 up --config url.toml",
+        2,
+        &["url.toml:2:7", "must be quoted", "write `url = \"https://…\"`"],
+    ),
+    ("--data d2 up --config address.toml", 2, &["write `listen = \"127.0.0.1:8787\"`"]),
+    ("--data d2 up --config words.toml", 2, &["write `command = [\"npx\", \"-y\", \"foo\"]`"]),
+    ("--data d2 up --config curly.toml", 2, &["must be straight", "write `builtin = \"demo\"`"]),
+    ("--data d2 up --config yes.toml", 2, &["yes.toml:3", "write `mask_secrets = true`"]),
+    ("--data d2 up --config nothing.toml", 2, &["`listen` has no value"]),
+    ("policy check one.json", 1, &["leads in a circle: `./two.json` → `./one.json`"]),
+    (
+        "wrap --policy named.json -- true",
+        2,
+        &["only files can be extended here", "`./company.json`"],
+    ),
     (
         "--data d2 up --config file.toml",
         2,
@@ -152,6 +196,15 @@ const ALONE: [Mistake; 32] = [
         2,
         &["read, other, write, execute, destructive, financial"],
     ),
+    ("start", 2, &["did you mean `sluice up`?"]),
+    ("scan https://a.example.com/mcp", 2, &["put `--url` before the address"]),
+    ("policy import ok.json", 1, &["is a policy of ours already", "sluice policy check ok.json"]),
+    (
+        "policy explain limit.json --tool a --used nosuch=5",
+        2,
+        &["has no counter `nosuch`", "there are: a_rate"],
+    ),
+    ("--data /tmp log", 2, &["others have access to `/tmp`", "name another with `--data`"]),
     ("completions basj", 2, &["similar value exists: 'bash'"]),
 ];
 
@@ -184,6 +237,17 @@ fn mistakes_on_a_gateway_are_named_with_what_to_type_instead() {
     up.run(&["grant", "create", "demo", "laptop", "--policy", "demo"]).exits(0);
     let wrong = judge(&ON_A_GATEWAY, |words| up.run(words));
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+
+    // The token under the name that the settings for clients give it, and on another server.
+    let secret = up.run(&["grant", "rotate", "laptop"]).exits(0).out;
+    let call = |server: &str| {
+        let mut call = up.command(&["call", server, "list_notes"]);
+        Ran::from(call.env("SLUICE_TOKEN", secret.trim()).output().unwrap())
+    };
+    up.run(&["server", "add", "other", "--", "true"]).exits(0);
+    let refused = call("other").exits(2);
+    assert!(refused.err.contains("does not include server `other`"), "{refused:?}");
+    assert!(refused.err.contains("sluice grant edit"), "{refused:?}");
 
     // A port that is taken, and addresses and tokens of the wrong listener.
     let listen = up.listen.to_string();

@@ -104,3 +104,38 @@ fn a_file_that_a_bad_edit_names_is_watched_too() {
     up.wait_until("the file is taken once it is there", || call() == 0);
     assert_eq!(up.end(), 0);
 }
+
+/// Its servers stay, until it is there again.
+#[test]
+fn a_file_that_is_gone_is_not_an_empty_one() {
+    let folder = Folder::new();
+    folder.run(&["init"]).exits(0);
+    let up = folder.up(&[]);
+    up.run(&["server", "add", "files", "--", "true"]).exits(0);
+    let names = || {
+        let listed = up.run(&["server", "list", "--json"]).exits(0).json();
+        let servers = listed["servers"].as_array().unwrap().clone();
+        servers.iter().map(|one| one["name"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(names(), ["files", "notes"]);
+    let file = folder.path().join("sluice.toml");
+    let text = fs::read_to_string(&file).unwrap();
+    fs::remove_file(&file).unwrap();
+    up.wait_until("it is told of", || up.run(&["status"]).err.contains("cannot be read"));
+    assert_eq!(names(), ["files", "notes"]);
+    folder.write(
+        "sluice.toml",
+        &text
+            .replace("[servers.notes]", "[servers.other]")
+            .replace("servers = [\"notes\"]", "servers = [\"other\"]"),
+    );
+    up.wait_until("the file is read again", || names() == ["files", "other"]);
+}
+
+#[test]
+fn a_level_of_the_log_that_does_not_exist_is_named() {
+    let folder = Folder::new();
+    let up = folder.up_with(&[("SLUICE_LOG", "loud")], &[]);
+    assert!(up.banner.contains("`SLUICE_LOG` is not a level"), "{}", up.banner);
+    assert!(up.banner.contains("places for connections"), "{}", up.banner);
+}

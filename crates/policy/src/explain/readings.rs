@@ -39,7 +39,11 @@ impl Readings {
         let unknown = self.0.keys().filter(|name| !counters.contains(name.as_str())).min();
         let Some(counter) = unknown.cloned() else { return Ok(()) };
         let known: Vec<_> = counters.into_iter().collect();
-        let known = if known.is_empty() { "it has none".into() } else { known.join(", ") };
+        let known = if known.is_empty() {
+            "it has none".into()
+        } else {
+            format!("there are: {}", known.join(", "))
+        };
         Err(UnknownCounter { counter, known })
     }
 

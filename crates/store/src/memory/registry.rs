@@ -15,7 +15,7 @@ use crate::{
     name::Name,
     record::Record,
     registry::{Snapshot, edit_record},
-    server::{AttachedPolicy, PolicyVersion, Server, Source, Transport},
+    server::{AttachedPolicy, DeclaredServer, PolicyVersion, Server, Source, Transport},
 };
 
 /// The stored servers, policies and grants.
@@ -23,6 +23,7 @@ use crate::{
 pub(super) struct Registered {
     epoch: u64,
     servers: BTreeMap<Name, Server>,
+    declared: BTreeMap<Name, DeclaredServer>,
     policies: BTreeMap<(Name, Name), AttachedPolicy>,
     /// The oldest first.
     versions: Vec<PolicyVersion>,
@@ -73,7 +74,8 @@ impl Memory {
         let grants = registered.grants.values_mut();
         let grants =
             grants.filter_map(|found| found.grant.leave_server(name).then_some(())).count();
-        let existed = registered.servers.remove(name).is_some();
+        let was_declared = registered.declared.remove(name).is_some();
+        let existed = registered.servers.remove(name).is_some() || was_declared;
         if existed || policies + grants + calls > 0 {
             self.change(&mut state, edit_record(edit, now).about_server(name));
         }
@@ -82,6 +84,17 @@ impl Memory {
 
     pub(crate) fn servers(&self) -> Vec<Server> {
         self.lock().registered.servers.values().cloned().collect()
+    }
+
+    pub(crate) fn declared_servers(&self) -> Vec<DeclaredServer> {
+        self.lock().registered.declared.values().cloned().collect()
+    }
+
+    pub(crate) fn note_declared(&self, servers: Vec<DeclaredServer>) -> Result<(), StoreError> {
+        let mut state = self.open()?;
+        let noted = servers.into_iter().map(|server| (server.name.clone(), server));
+        state.registered.declared.extend(noted);
+        Ok(())
     }
 
     pub(crate) fn put_policy(&self, policy: AttachedPolicy, edit: Edit) -> Result<(), StoreError> {

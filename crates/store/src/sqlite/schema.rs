@@ -92,6 +92,9 @@ const REGISTRY: &str = "
         server TEXT NOT NULL, place INTEGER NOT NULL, name TEXT NOT NULL, sealed BLOB NOT NULL,
         PRIMARY KEY (server, place)
     ) STRICT, WITHOUT ROWID;
+    CREATE TABLE declared_servers (
+        name TEXT PRIMARY KEY, identity TEXT NOT NULL, is_declared INTEGER NOT NULL
+    ) STRICT, WITHOUT ROWID;
     CREATE TABLE policy_versions (
         id INTEGER PRIMARY KEY, server TEXT NOT NULL, name TEXT NOT NULL, version TEXT NOT NULL,
         format TEXT NOT NULL, text TEXT NOT NULL, at INTEGER NOT NULL

@@ -12,7 +12,7 @@ use crate::{
     key::Key,
     name::Name,
     registry::edit_record,
-    server::{Bridge, HiddenText, Secret, Server, Source, Transport},
+    server::{Bridge, DeclaredServer, HiddenText, Secret, Server, Source, Transport},
 };
 
 /// Precedes a sealed URL in a column of texts. No URL begins like this.
@@ -48,10 +48,32 @@ impl Sqlite {
             let calls = approvals::end_all(connection, &name, now)?;
             let sql = "DELETE FROM servers WHERE name = ?1";
             let servers = connection.execute(sql, [name.as_str()])?;
-            if servers + policies + grants + calls > 0 {
+            let sql = "DELETE FROM declared_servers WHERE name = ?1";
+            let declared = connection.execute(sql, [name.as_str()])?;
+            if servers + declared + policies + grants + calls > 0 {
                 writer.change_registry(edit_record(edit, now).about_server(&name))?;
             }
-            Ok(servers > 0)
+            Ok(servers + declared > 0)
+        })
+        .await
+    }
+
+    pub(crate) async fn declared_servers(&self) -> Result<Vec<DeclaredServer>, StoreError> {
+        self.readers.read(|connection| Ok(read_declared(connection)?)).await
+    }
+
+    pub(crate) async fn note_declared(
+        &self,
+        servers: Vec<DeclaredServer>,
+    ) -> Result<(), StoreError> {
+        self.run_synced(move |writer| {
+            let mut statement = writer.connection().prepare(
+                "REPLACE INTO declared_servers (name, identity, is_declared) VALUES (?1, ?2, ?3)",
+            )?;
+            for DeclaredServer { name, identity, is_declared } in &servers {
+                statement.execute(params![name.as_str(), identity, is_declared])?;
+            }
+            Ok(())
         })
         .await
     }
@@ -75,6 +97,16 @@ pub(super) fn read_all(connection: &Connection, key: &Key) -> Result<Vec<Server>
         }
     }
     Ok(servers)
+}
+
+fn read_declared(connection: &Connection) -> rusqlite::Result<Vec<DeclaredServer>> {
+    let sql = "SELECT name, identity, is_declared FROM declared_servers ORDER BY name";
+    let mut statement = connection.prepare(sql)?;
+    let rows = statement.query_map([], |row| {
+        let name = parse_name(&row.get::<_, String>(0)?)?;
+        Ok(DeclaredServer { name, identity: row.get(1)?, is_declared: row.get(2)? })
+    })?;
+    rows.collect()
 }
 
 /// The context that a header's value is bound to. Neither name can contain the separator.

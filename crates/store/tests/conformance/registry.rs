@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use sluice_policy::{Format, Timestamp};
 use sluice_store::{
-    Actor, Approval, AttachedPolicy, Bridge, Change, Grant, GrantEdit, GrantRef, GrantTokens,
-    HiddenText, Kind, Name, NewGrant, Patch, PolicyRef, Record, Secret, Server, Source, Store,
-    StoreError, TokenHash, Transport, new_id,
+    Actor, Approval, AttachedPolicy, Bridge, Change, DeclaredServer, Grant, GrantEdit, GrantRef,
+    GrantTokens, HiddenText, Kind, Name, NewGrant, Patch, PolicyRef, Record, Secret, Server,
+    Source, Store, StoreError, TokenHash, Transport, new_id,
 };
 
 use crate::fixture::{Fixture, edit, later};
@@ -148,6 +148,28 @@ pub(crate) async fn grants_and_held_calls_do_not_outlive_their_server(fixture: F
     assert!(!store.remove_server(&name("pharo"), edit("e")).await.unwrap());
     assert!(store.policies().await.unwrap().is_empty());
     assert_eq!(store.grant(&granted.id).await.unwrap().unwrap().servers, []);
+}
+
+/// What files declare is known across restarts, until the server is removed.
+pub(crate) async fn declared_servers_are_known_until_they_are_removed(fixture: Fixture) {
+    let store = &fixture.store;
+    assert!(store.declared_servers().await.unwrap().is_empty());
+    let declared = |text: &str, identity: &str, is_declared| DeclaredServer {
+        name: name(text),
+        identity: identity.into(),
+        is_declared,
+    };
+    let both = vec![declared("files", "1", true), declared("notes", "2", true)];
+    let epoch = store.epoch().await.unwrap();
+    store.note_declared(both.clone()).await.unwrap();
+    assert_eq!(store.declared_servers().await.unwrap(), both);
+    store.note_declared(vec![declared("notes", "2", false)]).await.unwrap();
+    let after = [declared("files", "1", true), declared("notes", "2", false)];
+    assert_eq!(store.declared_servers().await.unwrap(), after);
+    assert_eq!(store.epoch().await.unwrap(), epoch);
+    assert!(store.remove_server(&name("notes"), edit("a")).await.unwrap());
+    assert!(!store.remove_server(&name("notes"), edit("a")).await.unwrap());
+    assert_eq!(store.declared_servers().await.unwrap(), [declared("files", "1", true)]);
 }
 
 async fn found(store: &Store, token: &str) -> Option<String> {

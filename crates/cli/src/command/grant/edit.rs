@@ -1,10 +1,15 @@
 //! `sluice grant edit`: changes a grant, but not its token.
 
 use clap::{ArgGroup, Args};
+use serde::Deserialize as _;
 use serde_json::{Map, Value};
 use sluice_store::Name;
 
-use super::show;
+use super::{
+    Grant,
+    lacking::{self, Lacking},
+    show,
+};
 use crate::{
     api::{Gateway, Question},
     output::{Done, GOOD, print_json, remark},
@@ -30,8 +35,11 @@ pub(crate) struct EditGrant {
     principal: Option<String>,
     /// When it expires: a duration from now such as 30d, a time such as 2027-01-31T12:00:00Z, or
     /// `never`
-    #[arg(long, value_name = "WHEN")]
+    #[arg(long, value_name = "WHEN", allow_hyphen_values = true)]
     expires: Option<String>,
+    /// Change it even if a server does not have the policy, and denies everything until it has
+    #[arg(long)]
+    allow_missing: bool,
     /// Print the grant as JSON
     #[arg(long)]
     json: bool,
@@ -39,6 +47,11 @@ pub(crate) struct EditGrant {
 
 impl EditGrant {
     pub(super) fn run(&self, gateway: &Gateway) -> anyhow::Result<Done> {
+        let lacking = self.find_lacking(gateway)?;
+        if let Some((first, policy)) = lacking.filter(|_| !self.allow_missing) {
+            lacking::refuse(&first, &policy)?;
+            return Ok(Done::WithProblems);
+        }
         let patch = self.patch().into();
         let edited = gateway.ask(Question::patch(&["grants", &self.id]).json(&patch))?;
         if self.json {
@@ -47,6 +60,26 @@ impl EditGrant {
         }
         remark(&format!("{GOOD}ok{GOOD:#}: the grant is now\n"))?;
         show::print_grant(&edited)
+    }
+
+    /// The first server that would deny everything after the change, with the policy that it lacks.
+    fn find_lacking(&self, gateway: &Gateway) -> anyhow::Result<Option<(Lacking, String)>> {
+        if self.policy.is_none() && self.servers.is_empty() {
+            return Ok(None);
+        }
+        let before = gateway.ask(Question::get(&["grants", &self.id]))?;
+        let grant = Grant::deserialize(before)?;
+        let policy = self.policy.as_ref().map_or(grant.policy, Name::to_string);
+        let servers = match &*self.servers {
+            [] => grant.servers,
+            servers => servers.iter().map(Name::to_string).collect(),
+        };
+        // A change of what is refused anyway is refused with its own reason.
+        if grant.created_by.is_none() || grant.state == "revoked" {
+            return Ok(None);
+        }
+        let first = lacking::find(gateway, &servers, &policy)?.into_iter().next();
+        Ok(first.map(|first| (first, policy)))
     }
 
     /// The properties to change, as the API takes them.

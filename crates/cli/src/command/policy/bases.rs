@@ -1,7 +1,10 @@
 //! What the policy in a file extends: files beside it and, where a server is named, that server's
 //! policies.
 
-use std::path::PathBuf;
+use std::{
+    ffi::OsStr,
+    path::{Path, PathBuf},
+};
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -58,6 +61,28 @@ impl ServerPolicies {
     pub(super) fn compile(&self, source: &Source) -> Result<Policy, Vec<Problem>> {
         let name = Name::new(NO_NAME).ok();
         self.compile_as(source, name.as_ref(), Origin::File, source.base_files())
+    }
+
+    /// The same under the name that it is to have, so that a circle which it closes is found: `name`,
+    /// else that of the file.
+    pub(super) fn compile_named(
+        &self,
+        source: &Source,
+        name: Option<&Name>,
+    ) -> Result<Policy, Vec<Problem>> {
+        let of_file = Path::new(&source.name).file_stem().and_then(OsStr::to_str);
+        let of_file = of_file.and_then(|stem| Name::new(stem).ok());
+        let Some(used) = name.or(of_file.as_ref()) else { return self.compile(source) };
+        let compiled = self.compile_as(source, Some(used), Origin::File, source.base_files());
+        compiled.map_err(|mut problems| {
+            let is_circle = |one: &&mut Problem| one.message.contains("leads in a circle");
+            for problem in problems.iter_mut().filter(is_circle).filter(|_| name.is_none()) {
+                problem.hint = Some(format!(
+                    "as policy `{used}` it would extend itself; if it is to have another name, give `--name`"
+                ));
+            }
+            problems
+        })
     }
 
     /// The same for a policy that goes into the store, where it can extend no files.

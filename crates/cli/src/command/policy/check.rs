@@ -20,6 +20,9 @@ pub(crate) struct Check {
     /// Compare it with the tools of this server, whose policies it may extend
     #[arg(long, value_name = "NAME", value_parser = Name::new, conflicts_with = "tools")]
     server: Option<Name>,
+    /// The policy's name on that server, if the file has another
+    #[arg(long, value_parser = Name::new, requires = "server")]
+    name: Option<Name>,
     /// Compare it with the tools in a saved `tools/list` result
     #[arg(long, value_name = "FILE")]
     tools: Option<String>,
@@ -46,7 +49,8 @@ impl Check {
             (Some(server), _) => with_gateway(data, |gateway| {
                 let tools = server_tools(gateway, server)?;
                 let policies = ServerPolicies::read(gateway, server)?;
-                self.check(&source, policies.compile(&source), Some(&tools))
+                let compiled = policies.compile_named(&source, self.name.as_ref());
+                self.check(&source, compiled, Some(&tools))
             }),
             (None, Some(file)) => self.check(&source, source.policy(), Some(&input::tools(file)?)),
             (None, None) => self.check(&source, source.policy(), None),

@@ -28,7 +28,11 @@ impl ImportPolicy {
     pub(crate) fn run(&self) -> anyhow::Result<Done> {
         let source = read_source(&self.file)?;
         if load(&source.text, Format::Yaml).is_ok() {
-            remark("note: this is a policy of ours already, and need not be imported\n")?;
+            remark(&format!(
+                "{BAD}error{BAD:#}: this is a policy of ours already, and need not be imported\nhint: sluice policy check {}\n",
+                visible(&self.file)
+            ))?;
+            return Ok(Done::WithProblems);
         }
         let imported = match import(&source.text) {
             Ok(imported) => imported,

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use serde::Deserialize;
 use serde_json::{Value, json};
+use sluice_store::Name;
 
 use crate::{
     api::{Gateway, with_gateway},
@@ -13,6 +14,9 @@ use crate::{
 
 #[derive(Debug, Args)]
 pub(crate) struct List {
+    /// Only those of this server
+    #[arg(value_parser = Name::new)]
+    server: Option<Name>,
     /// Print {"policies", "problems"} as JSON
     #[arg(long)]
     json: bool,
@@ -30,7 +34,10 @@ struct Listed {
 impl List {
     pub(crate) fn run(&self, data: Option<PathBuf>) -> anyhow::Result<Done> {
         with_gateway(data, |gateway| {
-            let policies = policies(gateway)?;
+            let policies = match &self.server {
+                Some(server) => policies_of(gateway, server.as_str())?,
+                None => policies(gateway)?,
+            };
             if self.json {
                 let problems = gateway.file_problems()?;
                 print_json(&json!({ "policies": policies, "problems": problems }))?;
@@ -50,10 +57,14 @@ fn policies(gateway: &Gateway) -> anyhow::Result<Vec<Value>> {
     let servers = gateway.ask_all(&["servers"], "servers")?;
     for server in members(&servers, "servers") {
         let Some(name) = server.get("name").and_then(Value::as_str) else { continue };
-        let policies = gateway.ask_all(&["servers", name, "policies"], "policies")?;
-        found.extend(members(&policies, "policies").iter().cloned());
+        found.extend(policies_of(gateway, name)?);
     }
     Ok(found)
+}
+
+fn policies_of(gateway: &Gateway, server: &str) -> anyhow::Result<Vec<Value>> {
+    let policies = gateway.ask_all(&["servers", server, "policies"], "policies")?;
+    Ok(members(&policies, "policies").to_vec())
 }
 
 fn members<'v>(answer: &'v Value, key: &str) -> &'v [Value] {

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::{anyhow, bail};
-use clap::Args;
+use clap::{ArgGroup, Args};
 use serde_json::{Map, Value, json};
 use sluice_store::{Name, Secret};
 
@@ -14,12 +14,13 @@ use crate::{
 use sluice_config::{Environment, secret};
 
 #[derive(Debug, Args)]
+#[command(group = ArgGroup::new("place").required(true).args(["url", "command"]))]
 pub(crate) struct Add {
     /// The server's name
     #[arg(value_parser = Name::new)]
     name: Name,
     /// The server's URL, such as `https://mcp.example.com/mcp`; `env:NAME` or `file:PATH` for one that contains a secret
-    #[arg(long, required_unless_present = "command")]
+    #[arg(long)]
     url: Option<String>,
     /// A header to send, such as `Authorization: Bearer env:NAME`; a value may be `env:NAME` or `file:PATH`
     #[arg(long = "header", value_name = "NAME: VALUE")]
@@ -37,7 +38,7 @@ pub(crate) struct Add {
     #[arg(long)]
     json: bool,
     /// The server's command and its arguments
-    #[arg(last = true, conflicts_with_all = ["url", "headers"])]
+    #[arg(last = true, conflicts_with = "headers")]
     command: Vec<String>,
 }
 

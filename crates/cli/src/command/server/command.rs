@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use sluice_config::{declare, span};
 use sluice_store::Name;
 
-use super::{OneServer, report_removed};
+use super::{OneServer, leftovers, report_removed};
 use crate::{
     api::{Gateway, Question, with_gateway},
     data::{DataDirectory, Running},
@@ -153,21 +153,29 @@ pub(super) fn edit(
     })
 }
 
-/// Removes a server that was added with this command, and its policies in a running gateway:
-/// otherwise they would apply to a later server of the same name.
+/// Removes a server that was added with this command, and what is stored for it: otherwise that
+/// would apply to a later server of the same name.
 pub(super) fn remove(file: &Path, data: Option<PathBuf>, one: &OneServer) -> anyhow::Result<Done> {
-    if is_running(&directory(data.clone())?) {
-        // Policies go first, because without a policy every call is denied.
-        match with_gateway(data.clone(), |gateway| remove_policies(gateway, &one.name))? {
-            Done::Well => {}
-            done => return Ok(done),
-        }
+    let directory = directory(data.clone())?;
+    let remove_file =
+        || fs::remove_file(file).with_context(|| format!("cannot remove `{}`", file.display()));
+    if !is_running(&directory) {
+        leftovers::forget(&DataDirectory::open(&directory)?, &one.name)?;
+        remove_file()?;
+        return report_removed(one);
     }
-    fs::remove_file(file).with_context(|| format!("cannot remove `{}`", file.display()))?;
-    match wait_for_gateway(&directory(data.clone())?, data, &one.name, false)? {
-        Done::Well => report_removed(one),
-        done => Ok(done),
+    // Policies go first, because without a policy every call is denied.
+    match with_gateway(data.clone(), |gateway| remove_policies(gateway, &one.name))? {
+        Done::Well => {}
+        done => return Ok(done),
     }
+    remove_file()?;
+    match wait_for_gateway(&directory, data.clone(), &one.name, false)? {
+        Done::Well => {}
+        done => return Ok(done),
+    }
+    // The rest goes once the file no longer declares it.
+    with_gateway(data, |gateway| super::remove(gateway, one))
 }
 
 fn remove_policies(gateway: &Gateway, server: &Name) -> anyhow::Result<Done> {

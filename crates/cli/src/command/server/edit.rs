@@ -58,7 +58,11 @@ impl EditServer {
 
     fn edit_file(&self, file: &Path, data: Option<PathBuf>) -> anyhow::Result<Done> {
         if self.url.is_some() || !self.headers.is_empty() || !self.removed_headers.is_empty() {
-            bail!("server `{}` is a command, which has no URL and no headers", self.name);
+            bail!(
+                "server `{name}` is a command, which has no URL and no headers\nhint: edit `{}`, or use `sluice server remove {name}` and add it anew",
+                file.display(),
+                name = self.name
+            );
         }
         let changes = [
             ("timeout", self.timeout.as_deref()),

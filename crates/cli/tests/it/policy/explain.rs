@@ -59,7 +59,7 @@ fn calls_in_progress_are_given_by_the_rule() {
     assert_eq!(step["step"], json!("concurrent"));
     assert_eq!(step["detail"], json!("calls of this grant in progress: 2, at most 2"));
     let wrong = explain("/tools/evil/concurrent=2").exits(2);
-    assert!(wrong.err.contains("hint: /tools/eval/concurrent"), "{wrong:?}");
+    assert!(wrong.err.contains("hint: there are: /tools/eval/concurrent"), "{wrong:?}");
 }
 
 #[test]

@@ -118,6 +118,30 @@ fn an_edit_of_the_base_is_in_force_for_all_that_extend_it() {
     assert_eq!(up.end(), 0);
 }
 
+/// It is found before the policy is put, if its name is known.
+#[test]
+fn a_circle_is_found_by_checking_the_policy_that_closes_it() {
+    let folder = declared();
+    folder.write("own.json", r#"{"version":"1","default":"deny"}"#);
+    let up = folder.up(&[]);
+    folder.write("mine.json", r#"{"version":"1","default":"allow","extends":"company"}"#);
+    up.run(&["policy", "put", "notes", "mine", "mine.json"]).exits(0);
+    folder.write("circle.json", r#"{"version":"1","default":"allow","extends":"mine"}"#);
+    let check = |rest: &[&str]| {
+        up.run(&[&["policy", "check", "--server", "notes"], rest].concat()).exits(1).out
+    };
+    let circle = check(&["circle.json", "--name", "company"]);
+    assert!(circle.contains("in a circle") && !circle.contains("--name"), "{circle}");
+    folder.write("company.yaml", "version: \"1\"\ndefault: allow\nextends: mine\n");
+    let circle = check(&["company.yaml"]);
+    assert!(
+        circle.contains("circle") && circle.contains("another name, give `--name`"),
+        "{circle}"
+    );
+    let other = ["company.yaml", "--server", "notes", "--name", "fourth"];
+    up.run(&[&["policy", "check"], &other[..]].concat()).exits(0);
+}
+
 #[test]
 fn a_policy_of_the_store_extends_others_of_its_server() {
     let folder = declared();
