@@ -151,6 +151,14 @@ impl Gateway {
         if is_elsewhere { None } else { client_url(&self.directory) }
     }
 
+    /// The URL of a page of the admin listener, as this command reaches it.
+    pub(crate) fn page_url(&self, path: &str) -> String {
+        match &self.responder {
+            Responder::Running(running) => format!("{}{path}", running.url),
+            Responder::Offline(_) => path.to_owned(),
+        }
+    }
+
     /// All items of a list, page after page, as one answer.
     pub(crate) fn ask_all(&self, path: &[&str], key: &str) -> anyhow::Result<Value> {
         let (mut items, mut query) = (Vec::new(), Vec::new());

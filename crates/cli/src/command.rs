@@ -13,6 +13,8 @@ mod hints;
 mod init;
 mod line;
 mod log;
+mod open;
+mod people;
 mod pharo;
 mod policy;
 mod scan;
@@ -20,6 +22,7 @@ mod server;
 mod stack;
 mod status;
 mod supervise;
+mod tokens;
 mod up;
 mod wrap;
 
@@ -62,6 +65,14 @@ enum Command {
     /// Manage grants: the tokens with which agents connect
     #[command(subcommand)]
     Grant(grant::GrantCommand),
+    /// Sign in to the admin pages as the owner of the data directory
+    Open(open::Open),
+    /// Manage the people who may sign in, and their roles
+    #[command(subcommand)]
+    People(people::PeopleCommand),
+    /// Manage API tokens, with which programs act in the name of a person
+    #[command(subcommand)]
+    Tokens(tokens::TokensCommand),
     /// Read, export and verify the audit log
     Log(Box<log::Log>),
     /// Show the running gateway and the active versions of its configuration and policies
@@ -105,6 +116,9 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<Done> {
         Command::Server(command) => server::run(command, arguments.data),
         Command::Policy(command) => policy::run(command, arguments.data),
         Command::Grant(command) => grant::run(command, arguments.data),
+        Command::Open(open) => open.run(arguments.data),
+        Command::People(command) => people::run(&command, arguments.data),
+        Command::Tokens(command) => tokens::run(&command, arguments.data),
         Command::Log(log) => log.run(arguments.data),
         Command::Status(status) => status.run(arguments.data),
         Command::Backup(backup) => backup.run(arguments.data),

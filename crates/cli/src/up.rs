@@ -104,17 +104,20 @@ pub(crate) async fn run(start: GatewayStart) -> anyhow::Result<()> {
     let run_file = data.announce(&addresses, clock::now())?;
     say_capacity(&gateway);
     addresses.warn_of_plain_text();
-    // Last, because it ends with what to type next.
-    banner::show(&banner::Facts { addresses: &addresses, data: data.path(), live: &live })?;
-    let (ending, ended) = watch::channel(false);
-    let watching = reload::watch(Arc::clone(&live), config.clone(), overrides, environment);
-    let upkeep = keep_up(&live, &gateway, &store, &config.audit, epoch);
     let api = sluice_admin::Api::new(
         Arc::clone(&live),
         store.clone(),
         admin_token,
         api_settings(&config, admin)?,
     );
+    let sign_in = api.issue_sign_in_link().unwrap_or_else(|| "/".into());
+    // Last, because it ends with what to type next.
+    let facts =
+        banner::Facts { addresses: &addresses, data: data.path(), live: &live, sign_in: &sign_in };
+    banner::show(&facts)?;
+    let (ending, ended) = watch::channel(false);
+    let watching = reload::watch(Arc::clone(&live), config.clone(), overrides, environment);
+    let upkeep = keep_up(&live, &gateway, &store, &config.audit, epoch);
     let administering = listeners::serve_admin(admin_listener, api, until(ended.clone()))?;
     let listening = listeners::serve_agents(agents, gateway, tls, until(ended))?;
     tokio::spawn(end_on_signal(signals, ending));

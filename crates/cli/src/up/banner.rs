@@ -16,6 +16,8 @@ pub(crate) struct Facts<'f> {
     pub(crate) addresses: &'f Addresses,
     pub(crate) data: &'f Path,
     pub(crate) live: &'f LiveGateway,
+    /// The path that signs the owner of the data directory in, once.
+    pub(crate) sign_in: &'f str,
 }
 
 /// Prints the text.
@@ -31,9 +33,10 @@ pub(crate) fn show(facts: &Facts<'_>) -> std::io::Result<()> {
     remark(&format!(
         "{STRONG}Sluicegate is up.{STRONG:#}\n\
          \x20 agents   {agents_url}/mcp/<server>\n\
-         \x20 admin    {admin_url}/\n\
+         \x20 admin    {admin_url}{}\n\
          \x20 data     {data}\n\
-         \x20 servers  {servers}\n"
+         \x20 servers  {servers}\n",
+        facts.sign_in
     ))?;
     match &facts.live.demo {
         Some(demo) => remark(&demo_lines(agents_url, &data, demo.token.expose())),

@@ -19,7 +19,7 @@ pub(super) enum Kind {
 }
 
 /// The arguments that name something of the running gateway: command, argument, and what it names.
-pub(super) const COMPLETED: [(&str, &str, Kind); 35] = [
+pub(super) const COMPLETED: [(&str, &str, Kind); 38] = [
     ("call", "server", Kind::Server),
     ("call", "tool", Kind::Tool),
     ("server show", "name", Kind::Server),
@@ -49,6 +49,9 @@ pub(super) const COMPLETED: [(&str, &str, Kind); 35] = [
     ("grant edit", "policy", Kind::Policy),
     ("grant rotate", "id", Kind::Grant),
     ("grant revoke", "id", Kind::Grant),
+    ("people add", "servers", Kind::Server),
+    ("people edit", "servers", Kind::Server),
+    ("tokens create", "servers", Kind::Server),
     ("log", "server", Kind::Server),
     ("log", "grant", Kind::Grant),
     ("log", "tool", Kind::Tool),

@@ -1,7 +1,7 @@
 //! Examples in `--help`. A test parses each of them.
 
 /// The examples of each command, by its path; the first is of the program itself.
-pub(super) const EXAMPLES: [(&str, &[&str]); 57] = [
+pub(super) const EXAMPLES: [(&str, &[&str]); 69] = [
     (
         "",
         &[
@@ -119,6 +119,30 @@ pub(super) const EXAMPLES: [(&str, &[&str]); 57] = [
     ),
     ("grant rotate", &["sluice grant rotate laptop --overlap 10m > token"]),
     ("grant revoke", &["sluice grant revoke laptop"]),
+    ("open", &["sluice open", "sluice open --no-browser"]),
+    ("people", &["sluice people add ada@example.com --role policy-manager", "sluice people list"]),
+    ("people list", &["sluice people list", "sluice people list --json"]),
+    (
+        "people add",
+        &[
+            "sluice people add ada@example.com --role admin",
+            "sluice people add bob --role approver --server notes --server files",
+        ],
+    ),
+    ("people show", &["sluice people show ada@example.com"]),
+    (
+        "people edit",
+        &["sluice people edit bob --role viewer --all-servers", "sluice people edit bob --disable"],
+    ),
+    ("people invite", &["sluice people invite bob"]),
+    ("people remove", &["sluice people remove bob"]),
+    ("tokens", &["sluice tokens create ci --person ada@example.com", "sluice tokens list"]),
+    ("tokens list", &["sluice tokens list", "sluice tokens list --json"]),
+    (
+        "tokens create",
+        &["sluice tokens create ci --person ada@example.com --role viewer --expires 30d > token"],
+    ),
+    ("tokens revoke", &["sluice tokens revoke 01K9Z8Y7X6W5V4T3S2R1Q0P9N8"]),
     (
         "log",
         &[
