@@ -357,7 +357,7 @@ mod tests {
             };
             let (facet, number, charges) = (seq % 4, 1 + seq / 1_500, text(2, "[]"));
             let link = Link { key: &key, writer: "w", number, before };
-            let mut prepared = Prepared::new(record);
+            let mut prepared = Prepared::new(Box::new(record));
             before = prepared.insert(connection, &link, facet, charges.as_deref()).unwrap();
             let bytes = space::bytes_of(&prepared.record, charges.as_deref());
             drafts.add(seq, &prepared.record, [facet, number], bytes);

@@ -25,7 +25,7 @@ const MOST_FACETS: usize = 8_192;
 /// committing thread has less to do.
 #[derive(Debug)]
 pub(super) struct Prepared {
-    pub(super) record: Record,
+    pub(super) record: Box<Record>,
     text: String,
     /// The length of the text in bytes before it is chained.
     length: usize,
@@ -33,7 +33,7 @@ pub(super) struct Prepared {
 }
 
 impl Prepared {
-    pub(super) fn new(record: Record) -> Prepared {
+    pub(super) fn new(record: Box<Record>) -> Prepared {
         let text = record.text();
         let arg_keys = keys_column(&record);
         Prepared { record, length: text.len(), text, arg_keys }
@@ -47,7 +47,7 @@ impl Prepared {
     /// The columns of the dictionary row (facet) that it shares with other records.
     fn facet(&self) -> [Option<&str>; 12] {
         let Record { server, grant, principal, method, tool, outcome, rule, policy, .. } =
-            &self.record;
+            &*self.record;
         [
             Some(self.record.kind.as_str()),
             server.as_deref(),

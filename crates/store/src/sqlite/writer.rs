@@ -349,7 +349,7 @@ impl Writer {
 
     /// Appends a record that is made within the transaction.
     pub(super) fn append_record(&mut self, record: Record) -> Result<i64, StoreError> {
-        self.append(&mut Prepared::new(record), None)
+        self.append(&mut Prepared::new(Box::new(record)), None)
     }
 
     /// The number of this writer.
