@@ -41,7 +41,7 @@ pub(crate) fn post(
 ) -> impl Future<Output = Response<ClientBody>> + Send {
     let ends = Ends::of(&exchange.headers);
     let absence = Absence::new(&exchange.gateway, &exchange.holder);
-    let answering = async move {
+    let answering = Box::pin(async move {
         let RequestBody { bytes, portion } = body;
         let answer = match receive::parse(&exchange.gateway.settings.bounds, bytes) {
             Ok(document) => answer(exchange, document).await,
@@ -49,7 +49,7 @@ pub(crate) fn post(
         };
         drop(portion);
         answer
-    };
+    });
     outlive(ends, absence, answering)
 }
 

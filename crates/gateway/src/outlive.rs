@@ -66,13 +66,13 @@ impl Absence {
 pub(crate) fn outlive<F>(
     ends: Ends,
     absence: Absence,
-    work: F,
+    work: Pin<Box<F>>,
 ) -> impl Future<Output = F::Output> + Send
 where
     F: Future + Send + 'static,
     F::Output: Send,
 {
-    Outliving { work: Some(Box::pin(work)), ends, absence }
+    Outliving { work: Some(work), ends, absence }
 }
 
 struct Outliving<F: Future + Send + 'static>

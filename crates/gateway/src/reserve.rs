@@ -123,7 +123,7 @@ async fn refuse_look_alike(exchange: &Exchange, method: &str, refusal: Refusal) 
 }
 
 /// Records a decision that permits the request without charges.
-async fn record_uncharged(exchange: &Exchange, record: Record) -> Result<Settlement, Refusal> {
+async fn record_uncharged(exchange: &Exchange, record: Box<Record>) -> Result<Settlement, Refusal> {
     write(exchange, record.clone()).await?;
     Ok(Settlement::new(Arc::clone(&exchange.gateway), record, Holds::default(), exchange.started))
 }
@@ -144,7 +144,7 @@ fn announce(exchange: &Exchange, record: &Record) {
 }
 
 /// Writes a decision to disk. If that fails, the request is refused.
-async fn write(exchange: &Exchange, record: Record) -> Result<(), Refusal> {
+async fn write(exchange: &Exchange, record: Box<Record>) -> Result<(), Refusal> {
     announce(exchange, &record);
     exchange
         .gateway
@@ -155,8 +155,8 @@ async fn write(exchange: &Exchange, record: Record) -> Result<(), Refusal> {
 }
 
 /// The record of a decision, with all fields that are known in advance.
-fn new_record(exchange: &Exchange, method: impl Into<Cow<'static, str>>) -> Record {
-    Record {
+fn new_record(exchange: &Exchange, method: impl Into<Cow<'static, str>>) -> Box<Record> {
+    Box::new(Record {
         request: Some(exchange.request),
         server: Some(Arc::clone(&exchange.server.link.name)),
         grant: Some(exchange.holder.reference.clone()),
@@ -166,7 +166,7 @@ fn new_record(exchange: &Exchange, method: impl Into<Cow<'static, str>>) -> Reco
         policy: exchange.policy.as_ref().map(|in_force| in_force.reference.clone()),
         micros: Some(crate::settle::micros(exchange.started)),
         ..Record::new(new_id(exchange.at), exchange.at, Kind::Decision)
-    }
+    })
 }
 
 /// A decision as callers see it, as JSON.

@@ -57,13 +57,13 @@ pub(crate) struct Settlement {
 impl Settlement {
     pub(crate) fn new(
         gateway: Arc<Inner>,
-        decision: Record,
+        decision: Box<Record>,
         holds: Holds,
         started: Instant,
     ) -> Settlement {
         Settlement {
             gateway,
-            decision: Some(Box::new(decision)),
+            decision: Some(decision),
             holds,
             started,
             sent: None,
@@ -163,7 +163,7 @@ impl Settlement {
         if holds_leases {
             self.gateway.store.give_back(request);
         }
-        if let Err(error) = self.gateway.store.release(request, record).await {
+        if let Err(error) = self.gateway.store.release(request, *record).await {
             tracing::error!(%error, "charges could not be given back");
         }
     }
@@ -212,8 +212,8 @@ impl Settlement {
         outcome: Outcome,
         is_error: Option<bool>,
         message: Option<String>,
-    ) -> Option<Record> {
-        let decision = *self.decision.take()?;
+    ) -> Option<Box<Record>> {
+        let mut record = self.decision.take()?;
         let at = self.gateway.settings.clock.now();
         let micros = micros(self.started);
         let upstream = self.sent.map(|sent| UpstreamRef {
@@ -221,21 +221,15 @@ impl Settlement {
             is_error,
             micros: self::micros(sent),
         });
-        self.gateway.metrics.note_outcome(&decision, upstream.as_ref(), micros);
-        Some(Record {
-            id: new_id(at),
-            at,
-            kind: Kind::Outcome,
-            outcome: Some(outcome),
-            message: message.map(|message| shorten(&message, LONGEST_MESSAGE).into_owned()),
-            upstream,
-            micros: Some(micros),
-            rule: None,
-            arg_keys: Vec::new(),
-            arg_digest: None,
-            arg_values: None,
-            ..decision
-        })
+        self.gateway.metrics.note_outcome(&record, upstream.as_ref(), micros);
+        // Changed in place, because it is large.
+        (record.id, record.at, record.kind) = (new_id(at), at, Kind::Outcome);
+        record.outcome = Some(outcome);
+        record.message = message.map(|message| shorten(&message, LONGEST_MESSAGE).into_owned());
+        (record.upstream, record.micros) = (upstream, Some(micros));
+        (record.rule, record.arg_digest, record.arg_values) = (None, None, None);
+        record.arg_keys.clear();
+        Some(record)
     }
 }
 

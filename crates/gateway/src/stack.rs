@@ -134,7 +134,7 @@ impl Stack {
 pub(crate) async fn post(stack: Stack, body: RequestBody) -> Response<ClientBody> {
     let ends = Ends::of(&stack.headers);
     let absence = Absence::new(&stack.gateway, &stack.holder);
-    outlive(ends, absence, answer(stack, body)).await
+    outlive(ends, absence, Box::pin(answer(stack, body))).await
 }
 
 async fn answer(stack: Stack, body: RequestBody) -> Response<ClientBody> {

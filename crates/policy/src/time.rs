@@ -35,10 +35,30 @@ impl Timestamp {
 impl fmt::Display for Timestamp {
     /// RFC 3339 in UTC, to the millisecond.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match jiff::Timestamp::from_millisecond(self.0) {
-            Ok(moment) => write!(f, "{moment:.3}"),
-            Err(_) => write!(f, "{} ms", self.0),
+        let Ok(moment) = jiff::Timestamp::from_millisecond(self.0) else {
+            return write!(f, "{} ms", self.0);
+        };
+        let at = Offset::UTC.to_datetime(moment);
+        if at.year() < 0 {
+            return write!(f, "{moment:.3}");
         }
+        // Each record has a time, so its digits are written here and not by general code.
+        let mut text = *b"0000-00-00T00:00:00.000Z";
+        let mut put = |end: usize, digits: usize, number: i16| {
+            let mut left = number;
+            for digit in text.iter_mut().take(end).rev().take(digits) {
+                *digit += u8::try_from(left % 10).unwrap_or_default();
+                left /= 10;
+            }
+        };
+        put(4, 4, at.year());
+        put(7, 2, at.month().into());
+        put(10, 2, at.day().into());
+        put(13, 2, at.hour().into());
+        put(16, 2, at.minute().into());
+        put(19, 2, at.second().into());
+        put(23, 3, at.millisecond());
+        f.write_str(str::from_utf8(&text).unwrap_or_default())
     }
 }
 
@@ -180,6 +200,19 @@ mod tests {
 
     fn at(text: &str) -> Timestamp {
         Timestamp::from_rfc3339(text).unwrap()
+    }
+
+    #[test]
+    fn times_are_written_as_the_library_writes_them() {
+        // The library's first and last time in milliseconds.
+        let (first, last) = (-377_705_023_201_000_i64, 253_402_207_200_000);
+        let steps = (first..last).step_by(86_400_000 * 97 + 12_345_679);
+        for millis in steps.chain([first, last, -1, 0, 999, -62_167_219_200_001]) {
+            let expected = jiff::Timestamp::from_millisecond(millis).unwrap();
+            let written = Timestamp::from_millis(millis).to_string();
+            assert_eq!(written, format!("{expected:.3}"));
+        }
+        assert_eq!(Timestamp::from_millis(last + 1).to_string(), "253402207200001 ms");
     }
 
     #[test]

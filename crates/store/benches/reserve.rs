@@ -110,7 +110,7 @@ async fn drive(store: &Store, callers: u32, calls: u32) {
                         id,
                         charges: vec![texts.charge()],
                         leases: Vec::new(),
-                        record: decision,
+                        record: decision.into(),
                     };
                     let made = store.reserve(reservation).await;
                     made.expect("the store takes the call");

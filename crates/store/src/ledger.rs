@@ -42,8 +42,9 @@ pub struct Reservation {
     /// All are taken, together with the charges, or none. They last until they are given back
     /// ([`Store::give_back`]) or the process ends.
     pub leases: Vec<Lease>,
-    /// The decision. The store fills in the request id.
-    pub record: Record,
+    /// The decision. The store fills in the request id. Boxed, because it is large and handed
+    /// from one queue to the next.
+    pub record: Box<Record>,
 }
 
 /// The result of a reservation.
@@ -105,9 +106,10 @@ impl Store {
     }
 
     /// Stores a record; when this returns, it survives the end of the process.
-    pub async fn append(&self, record: Record) -> Result<(), StoreError> {
+    pub async fn append(&self, record: impl Into<Box<Record>>) -> Result<(), StoreError> {
+        let record = record.into();
         match &self.ledger {
-            Ledger::Memory(memory) => memory.append(record),
+            Ledger::Memory(memory) => memory.append(*record),
             Ledger::Sqlite(sqlite) => sqlite.append(record).await,
         }
     }
@@ -115,9 +117,10 @@ impl Store {
     /// Stores a record soon: with the next commit, or within a few hundredths of a
     /// second. For outcomes, which no caller waits for: such a record is lost if the
     /// process is killed before, and dropped if too many are queued.
-    pub fn append_deferred(&self, record: Record) {
+    pub fn append_deferred(&self, record: impl Into<Box<Record>>) {
+        let record = record.into();
         match &self.ledger {
-            Ledger::Memory(memory) => drop(memory.append(record)),
+            Ledger::Memory(memory) => drop(memory.append(*record)),
             Ledger::Sqlite(sqlite) => sqlite.append_deferred(record),
         }
     }

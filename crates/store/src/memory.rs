@@ -198,7 +198,7 @@ impl Memory {
             Err(refused) => return Ok(refused),
         };
         state.leases.take(id, leases);
-        state.append(record);
+        state.append(*record);
         let made = Reserved::from_charges(&charged);
         state.open.insert(id, charged);
         Ok(made)

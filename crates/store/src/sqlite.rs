@@ -188,11 +188,11 @@ impl Sqlite {
         }
     }
 
-    pub(crate) async fn append(&self, record: Record) -> Result<(), StoreError> {
+    pub(crate) async fn append(&self, record: Box<Record>) -> Result<(), StoreError> {
         self.commits()?.write(None, Vec::new(), Vec::new(), Prepared::new(record)).await.map(|_| ())
     }
 
-    pub(crate) fn append_deferred(&self, record: Record) {
+    pub(crate) fn append_deferred(&self, record: Box<Record>) {
         if let Some(commits) = &self.commits {
             commits.defer(Prepared::new(record));
         }

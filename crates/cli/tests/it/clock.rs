@@ -69,8 +69,12 @@ async fn reserve(store: &Store, now: i64) -> bool {
         amount: Amount::whole(1),
         max: Amount::whole(3),
     };
-    let reservation =
-        Reservation { id: record.id, charges: vec![charge], leases: Vec::new(), record };
+    let reservation = Reservation {
+        id: record.id,
+        charges: vec![charge],
+        leases: Vec::new(),
+        record: record.into(),
+    };
     matches!(store.reserve(reservation).await.unwrap(), Reserved::Made { .. })
 }
 

@@ -19,7 +19,8 @@ pub(crate) async fn allow_server_request(
     exchange: &Exchange,
     asked: &Asked,
 ) -> Result<(), Refusal> {
-    let record = Record { outcome: Some(Outcome::Allow), ..record_request(exchange, asked) };
+    let mut record = record_request(exchange, asked);
+    record.outcome = Some(Outcome::Allow);
     write(exchange, record).await
 }
 
@@ -40,7 +41,7 @@ pub(crate) async fn deny_server_request(
     if in_shadow { Ok(()) } else { Err(Refusal::Denied { message, decision }) }
 }
 
-fn record_request(exchange: &Exchange, asked: &Asked) -> Record {
+fn record_request(exchange: &Exchange, asked: &Asked) -> Box<Record> {
     let mut record = new_record(exchange, shorten_method(&asked.method));
     let is_shortened = record.method.as_deref() != Some(&asked.method);
     let target = if is_shortened { Some(&asked.method) } else { asked.target.as_ref() };

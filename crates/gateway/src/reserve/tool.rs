@@ -50,7 +50,7 @@ pub(super) async fn reserve(
             match reserve_charges(exchange, record, call, &allow).await? {
                 Charged::Made(settlement) => return Ok(settlement),
                 Charged::Refused(record, denial) => {
-                    Box::pin(refuse_charges(exchange, *record, call, &allow, denial)).await?
+                    Box::pin(refuse_charges(exchange, record, call, &allow, denial)).await?
                 }
             }
         }
@@ -72,7 +72,7 @@ type Ended = Result<Settlement, NotCalled>;
 /// Denies a call for which a limit has no room, unless only a limit in shadow mode has none.
 async fn refuse_charges(
     exchange: &Exchange,
-    mut record: Record,
+    mut record: Box<Record>,
     call: ToolCall<'_>,
     allow: &Allow<'_>,
     denial: Denial<'_>,
@@ -87,7 +87,7 @@ async fn refuse_charges(
 /// Lets a call through against which policies in shadow mode have something.
 async fn pass_over_objection(
     exchange: &Exchange,
-    mut record: Record,
+    mut record: Box<Record>,
     call: ToolCall<'_>,
     allow: &Allow<'_>,
 ) -> Result<Ended, Refusal> {
@@ -160,7 +160,7 @@ impl fmt::Write for Digest {
 
 async fn deny(
     exchange: &Exchange,
-    mut record: Record,
+    mut record: Box<Record>,
     denial: &Denial<'_>,
 ) -> Result<NotCalled, Refusal> {
     note_denial(&mut record, denial);
@@ -192,7 +192,7 @@ fn note_terms(record: &mut Record, terms: &Terms<'_>) {
 /// is charged by those that are enforced.
 async fn pass_in_shadow(
     exchange: &Exchange,
-    mut record: Record,
+    mut record: Box<Record>,
     call: ToolCall<'_>,
     allow: &Allow<'_>,
 ) -> Result<Ended, Refusal> {
@@ -203,14 +203,14 @@ async fn pass_in_shadow(
     }
     match reserve_charges(exchange, record, call, allow).await? {
         Charged::Made(settlement) => Ok(Ok(settlement)),
-        Charged::Refused(record, denial) => Ok(Err(deny(exchange, *record, &denial).await?)),
+        Charged::Refused(record, denial) => Ok(Err(deny(exchange, record, &denial).await?)),
     }
 }
 
 /// Reserves the charges and records the decision, in one transaction.
 async fn reserve_charges<'p>(
     exchange: &Exchange,
-    mut record: Record,
+    mut record: Box<Record>,
     call: ToolCall<'_>,
     allow: &Allow<'p>,
 ) -> Result<Charged<'p>, Refusal> {
@@ -254,7 +254,7 @@ async fn reserve_charges<'p>(
     if is_amount && is_of_limit && matches!(denial.message, Cow::Owned(_)) {
         record.message = Some("the limit does not leave as much".into());
     }
-    Ok(Charged::Refused(Box::new(record), denial))
+    Ok(Charged::Refused(record, denial))
 }
 
 fn charge_of(exchange: &Exchange, charge: &sluice_policy::Charge<'_>) -> Charge {
@@ -285,7 +285,7 @@ fn key_of(exchange: &Exchange, scope: Scope, name: &str) -> CounterKey {
 /// Stores a request for approval, or joins the pending one for the same call.
 async fn hold(
     exchange: &Exchange,
-    mut record: Record,
+    mut record: Box<Record>,
     call: ToolCall<'_>,
     list: Option<&ToolList>,
     terms: &Terms<'_>,
@@ -321,7 +321,7 @@ async fn hold(
         expires_at,
     };
     let decision = record.clone();
-    let pending = match exchange.gateway.store.hold(approval, record).await {
+    let pending = match exchange.gateway.store.hold(approval, *record).await {
         Ok(pending) => pending,
         Err(error @ StoreError::TooManyHeld { .. }) => {
             return refuse_held(exchange, decision, terms.rule, &error).await;
@@ -346,7 +346,7 @@ async fn hold(
 /// Denies a call that cannot be held because too many calls wait already.
 async fn refuse_held(
     exchange: &Exchange,
-    mut record: Record,
+    mut record: Box<Record>,
     rule: &str,
     error: &StoreError,
 ) -> Result<NotCalled, Refusal> {

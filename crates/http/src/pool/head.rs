@@ -1,5 +1,7 @@
 //! Writes the head of an HTTP/1.1 request, and parses the head of its answer.
 
+use std::mem::MaybeUninit;
+
 use bytes::{Buf as _, Bytes, BytesMut};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode, Uri, Version, header};
 
@@ -93,9 +95,11 @@ fn parse(text: &[u8]) -> Result<Head, &'static str> {
     const WRONG: &str = "it is no HTTP/1.1";
     // All values share one copy, so that the buffer can be reused.
     let all = Bytes::copy_from_slice(text);
-    let mut parsed = [httparse::EMPTY_HEADER; MOST_HEADERS];
-    let mut answer = httparse::Response::new(&mut parsed);
-    match answer.parse(&all) {
+    // Not filled with empty headers first, of which most answers use few.
+    let mut parsed = [const { MaybeUninit::uninit() }; MOST_HEADERS];
+    let mut answer = httparse::Response::new(&mut []);
+    let parser = httparse::ParserConfig::default();
+    match parser.parse_response_with_uninit_headers(&mut answer, &all, &mut parsed) {
         Ok(httparse::Status::Complete(length)) if length == text.len() => {}
         Err(httparse::Error::TooManyHeaders) => return Err("it has too many headers"),
         _ => return Err(WRONG),

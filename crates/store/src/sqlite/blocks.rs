@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
 use super::{requests::RequestFilter, schema::BLOCK, space};
-use crate::id::Id;
+use crate::{id::Id, record::Record};
 
 /// The block a record is in.
 pub(super) fn block_of(seq: i64) -> i64 {
@@ -33,12 +33,20 @@ pub(super) fn find_newest(connection: &Connection) -> rusqlite::Result<i64> {
     connection.prepare_cached(sql)?.query_row([], |row| row.get(0))
 }
 
-/// Summarises every full block that has no summary.
-pub(super) fn summarise(connection: &Connection, newest: i64) -> rusqlite::Result<()> {
+/// Summarises every full block that has no summary. The records of one of which there is no draft
+/// are read.
+pub(super) fn summarise(
+    connection: &Connection,
+    newest: i64,
+    drafts: &mut Drafts,
+) -> rusqlite::Result<()> {
     for block in find_unsummarised(connection)?..block_of(newest + 1) {
-        let (summary, facets) = Summary::of_records(connection, block)?;
+        let summary = match drafts.blocks.remove(&block) {
+            Some(summary) => summary,
+            None => Summary::of_records(connection, block)?,
+        };
         summary.write(connection, block)?;
-        space::write(connection, block, &facets)?;
+        space::write(connection, block, &summary.facets)?;
     }
     Ok(())
 }
@@ -104,21 +112,52 @@ pub(super) struct SummaryCheck {
     block: i64,
 }
 
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq)]
 struct Summary {
     first_at: i64,
     last_at: i64,
-    facets: BTreeSet<i64>,
+    facets: BTreeMap<i64, FacetUse>,
     chains: BTreeSet<i64>,
     requests: RequestFilter,
 }
 
 /// What the records of one facet take of a block.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct FacetUse {
     pub(super) records: i64,
     /// The bytes of the records, without those of the facet.
     pub(super) bytes: i64,
+}
+
+/// The summaries of blocks of which this writer has appended every record so far, so that the
+/// records need not be read again.
+#[derive(Debug, Default)]
+pub(super) struct Drafts {
+    blocks: BTreeMap<i64, Summary>,
+    /// The number of the next record.
+    next: i64,
+}
+
+impl Drafts {
+    /// Adds a record with the rows of `facets` and `chains` that it names.
+    pub(super) fn add(&mut self, seq: i64, record: &Record, [facet, chain]: [i64; 2], bytes: i64) {
+        if seq != self.next {
+            self.blocks.clear();
+        }
+        self.next = seq + 1;
+        let block = block_of(seq);
+        if seq == start_of(block) {
+            self.blocks.insert(block, Summary::empty());
+        }
+        if let Some(summary) = self.blocks.get_mut(&block) {
+            summary.add(record.at.as_millis(), [facet, chain], record.request, bytes);
+        }
+    }
+
+    /// Forgets all: a transaction has failed, another process has written, or records are gone.
+    pub(super) fn forget(&mut self) {
+        self.blocks.clear();
+    }
 }
 
 impl SummaryCheck {
@@ -145,7 +184,7 @@ impl SummaryCheck {
         let request = row.get_ref(3)?.as_str_or_null().unwrap_or_default().and_then(Id::read);
         let covers = |summary: &Summary| {
             (summary.first_at..=summary.last_at).contains(&at)
-                && summary.facets.contains(&facet)
+                && summary.facets.contains_key(&facet)
                 && summary.chains.contains(&chain)
                 && request.is_none_or(|request| summary.requests.may_hold(request))
         };
@@ -156,48 +195,52 @@ impl SummaryCheck {
 }
 
 impl Summary {
-    /// Makes the summary of a block in one pass over its records, and counts how much each facet
-    /// has of it.
-    fn of_records(
-        connection: &Connection,
-        block: i64,
-    ) -> rusqlite::Result<(Summary, BTreeMap<i64, FacetUse>)> {
+    fn empty() -> Summary {
+        Summary {
+            first_at: i64::MAX,
+            last_at: i64::MIN,
+            facets: BTreeMap::new(),
+            chains: BTreeSet::new(),
+            requests: RequestFilter::empty(),
+        }
+    }
+
+    fn add(&mut self, at: i64, [facet, chain]: [i64; 2], request: Option<Id>, bytes: i64) {
+        (self.first_at, self.last_at) = (self.first_at.min(at), self.last_at.max(at));
+        let facet = self.facets.entry(facet).or_default();
+        facet.records += 1;
+        facet.bytes += bytes;
+        self.chains.insert(chain);
+        if let Some(request) = request {
+            self.requests.insert(request);
+        }
+    }
+
+    /// Makes the summary of a block in one pass over its records.
+    fn of_records(connection: &Connection, block: i64) -> rusqlite::Result<Summary> {
         let mut statement = connection.prepare_cached(&format!(
             "SELECT r.at, r.facet, r.chain, r.request, {} FROM records r WHERE r.seq BETWEEN ?1 AND ?2",
             space::BYTES_OF_RECORD
         ))?;
         let mut rows = statement.query([start_of(block), start_of(block + 1) - 1])?;
-        let (mut first_at, mut last_at) = (i64::MAX, i64::MIN);
-        let mut facets: BTreeMap<i64, FacetUse> = BTreeMap::new();
-        let mut chains = BTreeSet::new();
-        let mut requests = RequestFilter::empty();
+        let mut summary = Summary::empty();
         while let Some(row) = rows.next()? {
-            let at = row.get(0)?;
-            (first_at, last_at) = (first_at.min(at), last_at.max(at));
-            let facet = facets.entry(row.get(1)?).or_default();
-            facet.records += 1;
-            facet.bytes += row.get::<_, i64>(4)?;
-            chains.insert(row.get(2)?);
-            let request = row.get_ref(3)?.as_str_or_null()?;
-            if let Some(request) = request.and_then(Id::read) {
-                requests.insert(request);
-            }
+            let request = row.get_ref(3)?.as_str_or_null()?.and_then(Id::read);
+            summary.add(row.get(0)?, [row.get(1)?, row.get(2)?], request, row.get(4)?);
         }
-        let names = facets.keys().copied().collect();
-        Ok((Summary { first_at, last_at, facets: names, chains, requests }, facets))
+        Ok(summary)
     }
 
     fn write(&self, connection: &Connection, block: i64) -> rusqlite::Result<()> {
         let sql = "INSERT INTO blocks (block, first_at, last_at) VALUES (?1, ?2, ?3)";
         connection.prepare_cached(sql)?.execute([block, self.first_at, self.last_at])?;
-        for (sql, numbers) in [
-            ("INSERT INTO block_facets (facet, block) VALUES (?1, ?2)", &self.facets),
-            ("INSERT INTO block_chains (chain, block) VALUES (?1, ?2)", &self.chains),
-        ] {
-            let mut statement = connection.prepare_cached(sql)?;
-            for number in numbers {
-                statement.execute([*number, block])?;
-            }
+        let sql = "INSERT INTO block_facets (facet, block) VALUES (?1, ?2)";
+        for facet in self.facets.keys() {
+            connection.prepare_cached(sql)?.execute([*facet, block])?;
+        }
+        let sql = "INSERT INTO block_chains (chain, block) VALUES (?1, ?2)";
+        for chain in &self.chains {
+            connection.prepare_cached(sql)?.execute([*chain, block])?;
         }
         self.requests.write(connection, block)
     }
@@ -208,6 +251,7 @@ impl Summary {
             statement.query_map([block], |row| row.get(0))?.collect()
         };
         let facets = numbers("SELECT facet FROM block_facets WHERE block = ?1")?;
+        let facets = facets.into_iter().map(|facet| (facet, FacetUse::default())).collect();
         let chains = numbers("SELECT chain FROM block_chains WHERE block = ?1")?;
         let sql = "SELECT first_at, last_at FROM blocks WHERE block = ?1";
         let mut statement = connection.prepare_cached(sql)?;
@@ -226,9 +270,21 @@ impl Summary {
 #[cfg(test)]
 mod tests {
     use rusqlite::{Connection, types::Value};
+    use sluice_policy::Timestamp;
 
-    use super::{BLOCK, summarise};
-    use crate::sqlite::schema::PARTS;
+    use super::{BLOCK, Drafts, Summary, space, summarise};
+    use crate::{
+        Kind, Record,
+        chain::{ChainEnd, ChainKey},
+        id::new_id,
+        key::Key,
+        sqlite::{
+            records::{Link, Prepared},
+            schema::PARTS,
+        },
+    };
+
+    const AT: Timestamp = Timestamp::from_millis(5_000);
 
     fn rows(connection: &Connection, sql: &str) -> Vec<Vec<Value>> {
         let mut statement = connection.prepare(sql).unwrap();
@@ -256,7 +312,7 @@ mod tests {
                 iif(seq % 7 = 0, 'long', NULL), iif(seq % 2 = 0, '[]', NULL) FROM n"
         );
         connection.execute_batch(&records).unwrap();
-        summarise(&connection, BLOCK * 2 - 1).unwrap();
+        summarise(&connection, BLOCK * 2 - 1, &mut Drafts::default()).unwrap();
         for (written, expected) in [
             ("SELECT * FROM blocks", "SELECT 1, min(at), max(at) FROM records"),
             (
@@ -281,5 +337,44 @@ mod tests {
             let [Value::Text(request)] = &row[..] else { panic!("{row:?}") };
             assert!(filter.may_hold(super::Id::read(request).unwrap()), "{request}");
         }
+    }
+
+    /// Appends the records of block 1, of which some members are missing.
+    fn append(connection: &Connection, drafts: &mut Drafts) {
+        let key = ChainKey::derive(&Key::from_bytes([7; 32]));
+        let mut before = ChainEnd { seq: BLOCK - 1, ..ChainEnd::NONE };
+        while before.seq < BLOCK * 2 - 1 {
+            let seq = before.seq + 1;
+            let text = |every, text: &str| (seq % every == 0).then(|| text.to_owned());
+            let at = Timestamp::from_millis(5_000 + seq * 37 % 911);
+            let record = Record {
+                request: (seq % 3 > 0).then(|| new_id(at)),
+                session: text(5, "é").map(Into::into),
+                message: text(7, "long"),
+                target: text(11, "file:///x"),
+                arg_values: text(13, "{}"),
+                ..Record::new(new_id(at), at, Kind::Decision)
+            };
+            let (facet, number, charges) = (seq % 4, 1 + seq / 1_500, text(2, "[]"));
+            let link = Link { key: &key, writer: "w", number, before };
+            let mut prepared = Prepared::new(Box::new(record));
+            before = prepared.insert(connection, &link, facet, charges.as_deref()).unwrap();
+            let bytes = space::bytes_of(&prepared.record, charges.as_deref());
+            drafts.add(seq, &prepared.record, [facet, number], bytes);
+        }
+    }
+
+    #[test]
+    fn a_draft_is_the_summary_that_reading_the_records_makes() {
+        let connection = Connection::open_in_memory().unwrap();
+        connection.execute_batch(&PARTS.concat()).unwrap();
+        let mut drafts = Drafts::default();
+        append(&connection, &mut drafts);
+        let read = Summary::of_records(&connection, 1).unwrap();
+        assert_eq!(drafts.blocks.get(&1), Some(&read));
+        // A gap, before which another process may have written.
+        let record = Record::new(new_id(AT), AT, Kind::Admin);
+        drafts.add(BLOCK * 2 + 1, &record, [1, 1], 0);
+        assert!(drafts.blocks.is_empty());
     }
 }

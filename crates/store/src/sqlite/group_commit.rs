@@ -52,6 +52,10 @@ const MOST_DEFERRED: usize = 100_000;
 /// If a commit begins this soon after the last one, more writes are likely, so the leader
 /// lets other tasks add theirs first.
 const BUSY: Duration = Duration::from_micros(150);
+/// After so many commits of a single write there is only one caller, who would wait in vain.
+const ALONE: u32 = 2;
+/// Every so many commits of a single write, the leader waits nevertheless.
+const TRY_AGAIN: u32 = 8;
 /// How often a leader checks whether more writes have arrived.
 const MOST_YIELDS: usize = 8;
 /// Commits that one caller makes before it leaves the queue to the store's thread.
@@ -83,8 +87,8 @@ struct State {
     is_handed_over: bool,
     /// Callers have committed since the thread last maintained the file.
     is_dirty: bool,
-    /// The last commit had several writes, so waiting for others pays.
-    was_shared: bool,
+    /// Commits of a single write since the last one that had several.
+    alone: u32,
     /// When the last write was added.
     last_write: Option<Instant>,
     is_closed: bool,
@@ -285,7 +289,8 @@ impl GroupCommit {
         let now = read_clock();
         let last = state.last_write.replace(now);
         let is_busy = last.is_some_and(|last| now.duration_since(last) < BUSY);
-        Ok(Queued { is_first, others_may_join: is_busy || state.was_shared })
+        let tries = state.alone <= ALONE || state.alone.is_multiple_of(TRY_AGAIN);
+        Ok(Queued { is_first, others_may_join: state.alone == 0 || (is_busy && tries) })
     }
 
     fn push_task(&self, task: Task, needs_sync: bool) -> Result<(), StoreError> {
@@ -348,11 +353,13 @@ impl GroupCommit {
             let mut state = self.lock();
             mem::swap(&mut state.writes, &mut batch.writes);
             mem::swap(&mut state.ended, &mut batch.ended);
-            state.was_shared = batch.writes.len() > 1;
             // A single call does not wait for the outcomes of others: the store's thread
             // writes them.
-            if state.was_shared {
+            if batch.writes.len() > 1 {
+                state.alone = 0;
                 mem::swap(&mut state.deferred, &mut batch.deferred);
+            } else {
+                state.alone = state.alone.saturating_add(1);
             }
             state.is_dirty = true;
             self.rouse_idle(&mut state);

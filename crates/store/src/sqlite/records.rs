@@ -6,7 +6,7 @@
 
 use std::{collections::HashMap, sync::Arc};
 
-use rusqlite::{Connection, OptionalExtension as _, Row, params};
+use rusqlite::{CachedStatement, Connection, OptionalExtension as _, Row, ToSql};
 use sluice_policy::Timestamp;
 
 use crate::{
@@ -18,6 +18,9 @@ use crate::{
     record::{GrantRef, Kind, Outcome, PolicyRef, Record, UpstreamRef, push_keys},
 };
 
+/// Inserts a record, in the order of the columns in `schema`. The cache of statements copies and
+/// hashes this text for each record, so it has no names.
+const INSERT: &str = "INSERT INTO records VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)";
 /// Facets whose numbers are cached; above that, the cache is cleared.
 const MOST_FACETS: usize = 8_192;
 
@@ -25,7 +28,7 @@ const MOST_FACETS: usize = 8_192;
 /// committing thread has less to do.
 #[derive(Debug)]
 pub(super) struct Prepared {
-    pub(super) record: Record,
+    pub(super) record: Box<Record>,
     text: String,
     /// The length of the text in bytes before it is chained.
     length: usize,
@@ -33,7 +36,7 @@ pub(super) struct Prepared {
 }
 
 impl Prepared {
-    pub(super) fn new(record: Record) -> Prepared {
+    pub(super) fn new(record: Box<Record>) -> Prepared {
         let text = record.text();
         let arg_keys = keys_column(&record);
         Prepared { record, length: text.len(), text, arg_keys }
@@ -47,7 +50,7 @@ impl Prepared {
     /// The columns of the dictionary row (facet) that it shares with other records.
     fn facet(&self) -> [Option<&str>; 12] {
         let Record { server, grant, principal, method, tool, outcome, rule, policy, .. } =
-            &self.record;
+            &*self.record;
         [
             Some(self.record.kind.as_str()),
             server.as_deref(),
@@ -79,41 +82,44 @@ impl Prepared {
         let hash = link.key.hash(&self.text, charges);
         let end = ChainEnd { seq: link.before.seq + 1, hash };
         let record = &self.record;
-        let upstream = record.upstream.as_ref();
-        let actor = record.actor.as_ref();
-        let request = record.request.map(Id::text);
-        let mut statement = connection.prepare_cached(
-            "INSERT INTO records (seq, at, facet, id, request, session, micros, upstream_status,
-                upstream_is_error, upstream_micros, arg_digest, chain, hash, message, target,
-                approval, actor_id, actor_label, actor_address, arg_values, anchor, charges)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17,
-                ?18, ?19, ?20, ?21, ?22)",
-        )?;
-        statement.execute(params![
-            end.seq,
-            record.at.as_millis(),
-            facet,
-            record.id.text().as_str(),
-            request.as_ref().map(IdText::as_str),
-            record.session.as_deref(),
-            record.micros.map(whole),
-            upstream.and_then(|upstream| upstream.status),
-            upstream.and_then(|upstream| upstream.is_error),
-            upstream.map(|upstream| whole(upstream.micros)),
-            record.arg_digest,
-            link.number,
-            end.hash,
-            record.message,
-            record.target,
-            record.approval.as_deref(),
-            actor.map(|actor| &*actor.id),
-            actor.map(|actor| &*actor.label),
-            actor.and_then(|actor| actor.address.as_deref()),
-            record.arg_values,
-            record.anchor.as_ref().map(Anchor::text),
-            charges,
-        ])?;
+        let mut row = NewRow(connection.prepare_cached(INSERT)?);
+        row.bind(1, Some(end.seq))?;
+        row.bind(2, Some(record.at.as_millis()))?;
+        row.bind(3, Some(facet))?;
+        row.bind(4, Some(record.id.text().as_str()))?;
+        row.bind(5, record.request.map(Id::text).as_ref().map(IdText::as_str))?;
+        row.bind(6, record.session.as_deref())?;
+        row.bind(7, record.micros.map(whole))?;
+        if let Some(UpstreamRef { status, is_error, micros }) = record.upstream {
+            row.bind(8, status)?;
+            row.bind(9, is_error)?;
+            row.bind(10, Some(whole(micros)))?;
+        }
+        row.bind(11, record.arg_digest)?;
+        row.bind(12, Some(link.number))?;
+        row.bind(13, Some(end.hash))?;
+        row.bind(14, record.message.as_deref())?;
+        row.bind(15, record.target.as_deref())?;
+        row.bind(16, record.approval.as_deref())?;
+        if let Some(Actor { id, label, address }) = &record.actor {
+            row.bind(17, Some(&**id))?;
+            row.bind(18, Some(&**label))?;
+            row.bind(19, address.as_deref())?;
+        }
+        row.bind(20, record.arg_values.as_deref())?;
+        row.bind(21, record.anchor.as_ref().map(Anchor::text))?;
+        row.bind(22, charges)?;
+        row.0.raw_execute()?;
         Ok(end)
+    }
+}
+
+/// A row to insert. What is not bound is null: most columns of most records are.
+struct NewRow<'c>(CachedStatement<'c>);
+
+impl NewRow<'_> {
+    fn bind(&mut self, column: usize, value: Option<impl ToSql>) -> rusqlite::Result<()> {
+        value.map_or(Ok(()), |value| self.0.raw_bind_parameter(column, value))
     }
 }
 

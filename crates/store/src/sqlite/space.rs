@@ -8,6 +8,7 @@ use super::blocks::{self, FacetUse};
 use crate::{
     Durability,
     log_space::{LogUse, Retention},
+    record::Record,
 };
 
 /// About the bytes of a record `r`: the texts that an agent can make long, and a sum for the rest.
@@ -16,6 +17,15 @@ pub(super) const BYTES_OF_RECORD: &str = "512 + coalesce(octet_length(r.session)
     + coalesce(octet_length(r.arg_values), 0) + coalesce(octet_length(r.charges), 0)";
 /// The same of its facet `f`.
 const BYTES_OF_FACET: &str = "octet_length(concat(f.tool, f.method, f.arg_keys))";
+
+/// What [`BYTES_OF_RECORD`] is of a record and its charges.
+pub(super) fn bytes_of(record: &Record, charges: Option<&str>) -> i64 {
+    let Record { session, message, target, arg_values, .. } = record;
+    let texts =
+        [session.as_deref(), message.as_deref(), target.as_deref(), arg_values.as_deref(), charges];
+    let length: usize = texts.into_iter().flatten().map(str::len).sum();
+    i64::try_from(length).unwrap_or(i64::MAX).saturating_add(512)
+}
 
 /// Stores retention and durability. A process without a retention takes both from the one that
 /// has stored them, unless its own durability is the stronger one.

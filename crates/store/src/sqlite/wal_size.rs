@@ -1,7 +1,7 @@
 //! Notices a write-ahead log that has become shorter. SQLite would write on behind the gap,
 //! which then hides that something is missing.
 
-use std::{fs, path::PathBuf};
+use std::{fs::File, path::PathBuf};
 
 use rusqlite::Connection;
 
@@ -11,6 +11,8 @@ use crate::StoreError;
 #[derive(Debug)]
 pub(super) struct WalSize {
     path: PathBuf,
+    /// Kept open, because finding the file by its path takes longer than the rest.
+    file: Option<File>,
     largest: u64,
 }
 
@@ -18,14 +20,19 @@ impl WalSize {
     pub(super) fn new(connection: &Connection) -> WalSize {
         WalSize {
             path: format!("{}-wal", connection.path().unwrap_or_default()).into(),
+            file: None,
             largest: 0,
         }
     }
 
     /// Fails if the file is shorter than when it was last looked at.
     pub(super) fn check(&mut self) -> Result<(), StoreError> {
-        // A file that is not there is found by the thread that watches the files.
-        let Ok(size) = fs::metadata(&self.path).map(|metadata| metadata.len()) else {
+        if self.file.is_none() {
+            self.file = File::open(&self.path).ok();
+        }
+        // A file that is not there, or another one, is found by the thread that watches the files.
+        let Some(size) = self.file.as_ref().and_then(|file| Some(file.metadata().ok()?.len()))
+        else {
             return Ok(());
         };
         if size < self.largest {

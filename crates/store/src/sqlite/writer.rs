@@ -11,12 +11,14 @@ use rusqlite::Connection;
 use tokio::sync::oneshot;
 
 use super::{
-    Keys, blocks,
+    Keys,
+    blocks::{self, Drafts},
     counters::{self, Counters},
     group_commit::Write,
     leases::{self, LeaseHolder},
     past_reservations,
     records::{Facets, Link, Prepared},
+    space,
     sums::RunningSums,
     time::Resumed,
     wal_size::WalSize,
@@ -54,6 +56,7 @@ pub(super) struct Writer {
     /// The state that the head is known to hold alone.
     confirmed: Option<Extent>,
     facets: Facets,
+    drafts: Drafts,
     counters: Counters,
     leases: LeaseHolder,
     open: OpenReservations,
@@ -132,6 +135,7 @@ impl Writer {
             committed: extent,
             confirmed: None,
             facets: Facets::default(),
+            drafts: Drafts::default(),
             counters: Counters::default(),
             open: OpenReservations::default(),
             staged: Vec::new(),
@@ -206,6 +210,7 @@ impl Writer {
     fn note_pruned(&mut self, through: i64) {
         if mem::replace(&mut self.pruned, through) != through {
             self.facets.forget();
+            self.drafts.forget();
             self.log.writer = None;
             self.counted = None;
         }
@@ -324,6 +329,8 @@ impl Writer {
         let number = self.find_number()?;
         let link = Link { key: &self.keys.chain, writer: &self.name, number, before: self.log.end };
         self.log.end = record.insert(&self.connection, &link, facet, charges)?;
+        let bytes = space::bytes_of(&record.record, charges);
+        self.drafts.add(self.log.end.seq, &record.record, [facet, number], bytes);
         self.used.add(&record.record, record.length() + charges.map_or(0, str::len));
         if record.record.kind == Kind::Outcome {
             self.staged.extend(record.record.request.map(Staged::Settled));
@@ -342,7 +349,7 @@ impl Writer {
 
     /// Appends a record that is made within the transaction.
     pub(super) fn append_record(&mut self, record: Record) -> Result<i64, StoreError> {
-        self.append(&mut Prepared::new(record), None)
+        self.append(&mut Prepared::new(Box::new(record)), None)
     }
 
     /// The number of this writer.
@@ -372,7 +379,7 @@ impl Writer {
         self.counters.write(&self.connection)?;
         let (newest, before) = (self.log.end.seq, self.before.end.seq);
         if blocks::block_of(newest + 1) > blocks::block_of(before + 1) {
-            blocks::summarise(&self.connection, newest)?;
+            blocks::summarise(&self.connection, newest, &mut self.drafts)?;
         }
         let now = self.now().as_millis();
         if self.distrust().is_none() && now.saturating_sub(self.forgotten) > FORGET_AFTER {
@@ -410,6 +417,7 @@ impl Writer {
         self.log = self.before;
         self.sums.set(self.committed.sums);
         self.facets.forget();
+        self.drafts.forget();
         self.counters.forget();
         self.staged.clear();
         (self.epoch, self.version, self.counted) = (None, None, None);
@@ -427,6 +435,7 @@ impl Writer {
         self.log = before;
         self.sums.set(sums);
         self.facets.forget();
+        self.drafts.forget();
         Ok(self.touch()?)
     }
 

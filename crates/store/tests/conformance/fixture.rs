@@ -239,7 +239,7 @@ pub(crate) fn reservation(charges: Vec<Charge>) -> Reservation {
         id: record.id,
         charges,
         leases: Vec::new(),
-        record: Record { request: Some(record.id), ..record },
+        record: Record { request: Some(record.id), ..record }.into(),
     }
 }
 

@@ -101,7 +101,10 @@ async fn call(store: &Store, number: usize) {
     };
     let charges = vec![charge(&format!("calls{}", number % 2), 1, 1 << 40)];
     let id = decision.id;
-    store.reserve(Reservation { id, charges, leases: Vec::new(), record: decision }).await.unwrap();
+    store
+        .reserve(Reservation { id, charges, leases: Vec::new(), record: decision.into() })
+        .await
+        .unwrap();
     store.append_deferred(outcome);
 }
 

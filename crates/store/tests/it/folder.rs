@@ -114,7 +114,12 @@ pub(crate) fn record(outcome: Outcome) -> Record {
 pub(crate) async fn reserve(store: &Store, charge: Charge) -> Result<Reserved, StoreError> {
     let record = record(Outcome::Allow);
     store
-        .reserve(Reservation { id: record.id, charges: vec![charge], leases: Vec::new(), record })
+        .reserve(Reservation {
+            id: record.id,
+            charges: vec![charge],
+            leases: Vec::new(),
+            record: record.into(),
+        })
         .await
 }
 

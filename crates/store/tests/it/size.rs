@@ -47,7 +47,8 @@ async fn call(store: &Store, session: &Arc<str>, number: usize) {
     let outcome = outcome(&record);
     let id = record.request.unwrap();
     let charges = vec![charge(&format!("calls{}", number % 20), 1, 1 << 40)];
-    let reserved = store.reserve(Reservation { id, charges, leases: Vec::new(), record }).await;
+    let reserved =
+        store.reserve(Reservation { id, charges, leases: Vec::new(), record: record.into() }).await;
     assert!(matches!(reserved, Ok(Reserved::Made { .. })));
     store.append_deferred(outcome);
 }

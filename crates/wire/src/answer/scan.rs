@@ -113,6 +113,11 @@ impl Scanner {
             let place = self.read + (bytes.len() - rest.len()) as u64;
             rest = match self.token {
                 Token::String { is_key } => self.string(rest, is_key, sink, place)?,
+                Token::Number(Digits::Whole | Digits::Fraction | Digits::Power)
+                    if byte.is_ascii_digit() =>
+                {
+                    self.digits(rest)?
+                }
                 _ => {
                     if self.byte(byte, sink).ok_or(AnswerError::Json(place))?? {
                         after
@@ -269,6 +274,14 @@ impl Scanner {
         };
         self.token = Token::Number(next);
         Some(self.keep(&[byte]).map(|()| true))
+    }
+
+    /// Takes all digits that follow in a number.
+    fn digits<'b>(&mut self, bytes: &'b [u8]) -> Result<&'b [u8], AnswerError> {
+        let end = bytes.iter().position(|byte| !byte.is_ascii_digit()).unwrap_or(bytes.len());
+        let (digits, rest) = bytes.split_at_checked(end).unwrap_or((bytes, &[]));
+        self.keep(digits)?;
+        Ok(rest)
     }
 
     fn structure(&mut self, byte: u8, sink: &mut impl Sink) -> Option<Result<bool, AnswerError>> {

@@ -52,6 +52,7 @@ impl Writer {
         self.log.end = compare::read_end(&self.connection)?;
         self.committed = Extent { end: self.log.end, sums };
         self.confirmed = None;
+        self.drafts.forget();
         let pruned = compare::read_pruned(&self.connection)?;
         self.note_pruned(pruned.seq);
         self.before = self.log;
