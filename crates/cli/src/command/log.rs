@@ -14,7 +14,10 @@ use clap::{Args, Subcommand, builder::PossibleValuesParser};
 use serde_json::{Value, json};
 use sluice_store::{Kind, Outcome};
 
-use self::{calls::Calls, line::Lines};
+use self::{
+    calls::{Calls, ShownOutcomes},
+    line::Lines,
+};
 use crate::{
     api::{Gateway, Question, with_log},
     output::{Done, print, print_json, print_json_text, print_part, remark, visible},
@@ -164,7 +167,7 @@ impl Log {
         let mut lines = Lines::new(self.joins());
         let Newest { rows, mut cursor } = self.newest(gateway)?;
         let mut is_read = self.print_some(&mut lines, &rows)?;
-        let mut unanswered = Vec::new();
+        let (mut unanswered, mut shown) = (Vec::new(), ShownOutcomes::default());
         while is_read {
             let mut query = self.filters.query();
             query.push(("after", cursor.clone()));
@@ -173,8 +176,11 @@ impl Log {
             let records = take_records(&mut answer);
             cursor = newest(&answer).unwrap_or(cursor);
             let is_idle = records.is_empty();
-            let rows =
-                if self.joins() { join_new(gateway, &mut unanswered, records)? } else { records };
+            let rows = if self.joins() {
+                join_new(gateway, &mut unanswered, &mut shown, records)?
+            } else {
+                records
+            };
             is_read = self.print_some(&mut lines, &rows)?;
             if is_idle {
                 gateway.pause(PAUSE);
@@ -231,17 +237,21 @@ impl Log {
 fn join_new(
     gateway: &Gateway,
     unanswered: &mut Vec<Value>,
+    shown: &mut ShownOutcomes,
     records: Vec<Value>,
 ) -> anyhow::Result<Vec<Value>> {
     let mut waited = Calls::default();
     let mut new = Calls::default();
     unanswered.drain(..).for_each(|decision| waited.add(decision));
-    for record in records {
+    for record in records.into_iter().filter(|record| !shown.take(record)) {
         if waited.has(&record) { waited.add(record) } else { new.add(record) }
     }
     *unanswered = new.take_unanswered();
-    complete(gateway, &mut waited)?;
-    complete(gateway, &mut new)?;
+    for calls in [&mut waited, &mut new] {
+        let lacking = calls.list_lacking();
+        complete(gateway, calls)?;
+        shown.note(lacking, calls);
+    }
     let mut rows = waited.into_rows();
     rows.extend(new.into_rows());
     Ok(rows)

@@ -3,7 +3,10 @@
 //! A row is the decision's record; what came of the call is its member `result`. Records of other
 //! kinds are rows of their own.
 
-use std::{collections::HashMap, mem};
+use std::{
+    collections::{HashMap, VecDeque},
+    mem,
+};
 
 use serde_json::{Map, Value};
 use sluice_store::{Kind, Outcome};
@@ -17,7 +20,36 @@ const OF_SERVER: [&str; 3] = ["sampling/createMessage", "elicitation/create", "r
 
 /// What a decision and its outcome have in common.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-struct Key([String; 4]);
+pub(super) struct Key([String; 4]);
+
+/// Calls whose outcome is remembered to be shown already.
+const MOST_SHOWN: usize = 4_096;
+
+/// Calls whose outcome was shown before it came with the new records of a log that is followed:
+/// it can be written after the new records were read, and before the outcomes were that were
+/// missing of them.
+#[derive(Debug, Default)]
+pub(super) struct ShownOutcomes(VecDeque<Key>);
+
+impl ShownOutcomes {
+    /// Notes the calls whose outcome is there now, of those that lacked it.
+    pub(super) fn note(&mut self, lacking: Vec<Key>, calls: &Calls) {
+        let is_complete = |key: &Key| {
+            let row = calls.places.get(key).and_then(|place| calls.rows.get(*place));
+            matches!(row, Some(Row::Call { outcome: Some(_), .. }))
+        };
+        self.0.extend(lacking.into_iter().filter(is_complete));
+        let excess = self.0.len().saturating_sub(MOST_SHOWN);
+        self.0.drain(..excess);
+    }
+
+    /// Whether a record is an outcome that was shown; it is forgotten with that.
+    pub(super) fn take(&mut self, record: &Value) -> bool {
+        let Some((key, Kind::Outcome)) = key_of(record) else { return false };
+        let place = self.0.iter().position(|shown| *shown == key);
+        place.is_some_and(|place| self.0.remove(place).is_some())
+    }
+}
 
 /// Rows, in the order in which their first record was added.
 #[derive(Debug, Default)]
@@ -84,6 +116,13 @@ impl Calls {
         missing.collect()
     }
 
+    /// The calls that have no outcome.
+    pub(super) fn list_lacking(&self) -> Vec<Key> {
+        let lacks =
+            |place: &usize| matches!(self.rows.get(*place), Some(Row::Call { outcome: None, .. }));
+        self.places.iter().filter(|(_, place)| lacks(place)).map(|(key, _)| key.clone()).collect()
+    }
+
     /// Takes out the decisions whose outcome is still missing.
     pub(super) fn take_unanswered(&mut self) -> Vec<Value> {
         let mut taken = Vec::new();
@@ -144,4 +183,31 @@ fn join(row: Row) -> Option<Value> {
 
 fn text<'r>(record: &'r Value, name: &str) -> &'r str {
     record.get(name).and_then(Value::as_str).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::{Calls, ShownOutcomes};
+
+    fn record(kind: &str, request: &str) -> Value {
+        json!({ "kind": kind, "request": request, "outcome": "allow", "method": "tools/call" })
+    }
+
+    /// An outcome is fetched for a decision that waits, and then comes with the new records, too.
+    #[test]
+    fn an_outcome_that_was_shown_is_recognised_once() {
+        let (mut calls, mut shown) = (Calls::default(), ShownOutcomes::default());
+        calls.add(record("decision", "one"));
+        calls.add(record("decision", "two"));
+        let lacking = calls.list_lacking();
+        assert_eq!(lacking.len(), 2);
+        calls.complete(record("outcome", "one"));
+        shown.note(lacking, &calls);
+        assert!(!shown.take(&record("decision", "one")));
+        assert!(!shown.take(&record("outcome", "two")), "it was not there yet");
+        assert!(shown.take(&record("outcome", "one")));
+        assert!(!shown.take(&record("outcome", "one")));
+    }
 }
