@@ -69,16 +69,17 @@ pub(crate) async fn body(
 
 /// Reads the bytes as JSON, strictly.
 pub(crate) fn parse(bounds: &Bounds, bytes: Vec<u8>) -> Result<Document, Refusal> {
-    Document::parse(bytes, bounds).map_err(refuse)
+    Document::parse(bytes, bounds).map_err(|refusal| refuse(&refusal))
 }
 
 /// The same for a body that may be large: then it is read on another thread, so that other calls
 /// of this one do not wait.
 pub(crate) async fn parse_body(bounds: &Bounds, bytes: Vec<u8>) -> Result<Document, Refusal> {
-    offload::parse(bytes, bounds).await.ok_or(Refusal::Internal)?.map_err(refuse)
+    let parsed = offload::parse(bytes, bounds).await.ok_or(Refusal::Internal)?;
+    parsed.map_err(|refusal| refuse(&refusal))
 }
 
-fn refuse(refusal: json::Refusal) -> Refusal {
+fn refuse(refusal: &json::Refusal) -> Refusal {
     match refusal.reason {
         Reason::TooLong(most) => Refusal::TooLarge(most),
         // Valid JSON that exceeds our limits, or that could be read in two ways.
