@@ -74,7 +74,7 @@ pub(crate) async fn reserve(
         Ruling::Open => {
             let expected = request.expected.as_ref();
             let is_possible = |expected: &_| Cancellation::is_possible(exchange, expected);
-            expected.is_some_and(is_possible).then(|| Settlement::unrecorded(exchange))
+            expected.is_some_and(is_possible).then(|| Settlement::without_record(exchange))
         }
         Ruling::Access(access) => Some(Box::pin(record_access(exchange, access)).await?),
         Ruling::LookAlike { method, refusal } => {

@@ -79,7 +79,7 @@ impl Settlement {
 
     /// The settlement of a request that is not recorded. It only tells the server when nobody
     /// waits for the answer any more.
-    pub(crate) fn unrecorded(exchange: &Exchange) -> Settlement {
+    pub(crate) fn without_record(exchange: &Exchange) -> Settlement {
         Settlement {
             gateway: Arc::clone(&exchange.gateway),
             decision: None,
