@@ -9,6 +9,7 @@ mod find;
 mod image;
 mod listen;
 mod load;
+mod misuse;
 mod passthrough;
 mod process;
 mod run;

@@ -62,6 +62,9 @@ pub(crate) struct Arguments {
     listen_streams: usize,
     #[arg(long, default_value_t = 5_000)]
     get_streams: usize,
+    /// Bytes of an answer that is read beside other calls
+    #[arg(long, default_value_t = 1 << 30)]
+    huge: usize,
     /// The npm folder with `supergateway` and `mcp-proxy`, which `stdio` compares with
     #[arg(long, default_value = "target/bridges")]
     bridges: PathBuf,

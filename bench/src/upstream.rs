@@ -6,7 +6,7 @@ mod body;
 mod find;
 mod lines;
 
-use std::{convert::Infallible, net::SocketAddr, sync::Arc};
+use std::{convert::Infallible, net::SocketAddr, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use clap::Args;
@@ -34,6 +34,9 @@ pub(crate) struct Arguments {
     /// Answer calls as server-sent events
     #[arg(long)]
     sse: bool,
+    /// Milliseconds before a call is answered
+    #[arg(long, default_value_t = 0)]
+    delay: u64,
     #[arg(long, default_value_t = 1)]
     workers: usize,
     /// Read messages from standard input and answer on standard output
@@ -52,16 +55,27 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     if arguments.stdio {
         return lines::serve(&answers);
     }
+    let delay = Duration::from_millis(arguments.delay);
     listen::runtime(arguments.workers)?.block_on(listen::serve(arguments.listen, move |request| {
         let answers = Arc::clone(&answers);
-        async move { Ok::<_, Infallible>(respond(&answers, request).await) }
+        async move { Ok::<_, Infallible>(respond(&answers, delay, request).await) }
     }))
 }
 
-async fn respond(answers: &Answers, request: Request<Incoming>) -> Response<Reply> {
+async fn respond(
+    answers: &Answers,
+    delay: Duration,
+    request: Request<Incoming>,
+) -> Response<Reply> {
     match *request.method() {
         Method::POST => match request.into_body().collect().await {
-            Ok(body) => post(answers, &body.to_bytes()),
+            Ok(body) => {
+                let body = body.to_bytes();
+                if !delay.is_zero() && find::method(&body) == Some(b"tools/call") {
+                    tokio::time::sleep(delay).await;
+                }
+                post(answers, &body)
+            }
             Err(_) => empty(StatusCode::BAD_REQUEST),
         },
         Method::GET if answers.era == Era::Legacy => stream(Reply::open(Bytes::from(": open\n\n"))),

@@ -87,6 +87,38 @@ fn policy(tools: usize) -> String {
     format!(r#"{{"version":"1","default":"deny","tools":{{{}}}}}"#, entries.join(","))
 }
 
+/// The lines of TOML that declare, after the first server's URL, another server that only another
+/// grant may use, and the bounds of the gateway.
+pub(super) fn with_another(url: &str, other: &str, limits: &str) -> String {
+    let hash = TokenHash::of(&other_token());
+    let hash = hash.as_hex();
+    format!(
+        r#"url = "{url}"
+
+[limits]
+{limits}
+
+[servers.other]
+url = "{other}"
+timeout = "10m"
+
+[policies.other]
+servers = ["other"]
+file = "policy-0.json"
+
+[grants.other]
+servers = ["other"]
+policy = "other"
+token_sha256 = "{hash}"
+"#
+    )
+}
+
+/// The token of the other grant.
+pub(super) fn other_token() -> String {
+    token(usize::MAX)
+}
+
 /// The token of the `n`th grant: valid, and always the same.
 fn token(n: usize) -> String {
     format!("sg_{}", TokenHash::of(&format!("benchmark {n}")).as_hex())

@@ -1,5 +1,7 @@
 //! The other processes of a measurement: upstreams, and the pass-through.
 
+use std::time::Duration;
+
 use crate::{era::Era, process::Process, target::Target};
 
 use super::Arguments;
@@ -37,6 +39,12 @@ pub(super) fn upstream(
         words.push("--sse");
     }
     Part::start(&words)
+}
+
+/// An upstream that answers calls only after some time.
+pub(super) fn slow_upstream(era: Era, tools: usize, delay: Duration) -> anyhow::Result<Part> {
+    let (tools, delay) = (tools.to_string(), delay.as_millis().to_string());
+    Part::start(&["upstream", "--era", era.word(), "--tools", &tools, "--delay", &delay])
 }
 
 /// A test double of the HTTP port of a Pharo image.

@@ -5,14 +5,15 @@ use std::{
     fs,
     io::{self, IsTerminal as _},
     path::Path,
+    time::Duration,
 };
 
-use anyhow::Context as _;
+use anyhow::{Context as _, ensure};
 use futures_util::future::try_join_all;
 use sluice_policy::Timestamp;
 use sluice_store::{
-    Clock, Durability, GrantRef, Key, Kind, Outcome, PolicyRef, Record, Store, StoreConfig,
-    UpstreamRef, new_id,
+    Clock, Durability, Filter, GrantRef, Id, Key, Kind, Outcome, PolicyRef, Record, Store,
+    StoreConfig, UpstreamRef, new_id,
 };
 
 use crate::{clock, listen, upstream::tool};
@@ -20,27 +21,55 @@ use crate::{clock, listen, upstream::tool};
 /// The number of records appended together; the store groups them into few transactions.
 const BATCH: usize = 4096;
 
-/// Appends `rows` records to the database of a data directory.
-pub(super) fn fill(data: &Path, rows: usize) -> anyhow::Result<()> {
-    let store = Store::open(StoreConfig {
+/// Appends `rows` records to the database of a data directory; returns the request of the one in
+/// the middle.
+pub(super) fn fill(data: &Path, rows: usize) -> anyhow::Result<Id> {
+    let store = open(data)?;
+    listen::runtime(1)?.block_on(async {
+        let mut middle = None;
+        for from in (0..rows).step_by(BATCH) {
+            let batch = from..rows.min(from + BATCH);
+            let is_middle = batch.contains(&(rows / 2));
+            let records: Vec<_> = batch.map(record).collect();
+            if is_middle {
+                middle = records.first().and_then(|record| record.request);
+            }
+            try_join_all(records.into_iter().map(|record| store.append(record))).await?;
+            if from.is_multiple_of(BATCH * 64) && io::stderr().is_terminal() {
+                eprint!("filling the audit log: {from} of {rows}\r");
+            }
+        }
+        middle.context("no records")
+    })
+}
+
+/// How long the open store takes to find the records of a request: the median of several times.
+pub(super) fn time_search(data: &Path, request: Id) -> anyhow::Result<Duration> {
+    const TIMES: usize = 21;
+    let store = open(data)?;
+    let filter = Filter { requests: vec![request], ..Filter::default() };
+    listen::runtime(1)?.block_on(async {
+        let mut took = Vec::new();
+        for _ in 0..TIMES {
+            let start = clock::now();
+            let found = store.page(&filter, 10).await?.entries.len();
+            took.push(start.elapsed());
+            ensure!(found == 1, "{found} records of one request");
+        }
+        took.sort();
+        took.get(TIMES / 2).copied().context("nothing was timed")
+    })
+}
+
+fn open(data: &Path) -> anyhow::Result<Store> {
+    Ok(Store::open(StoreConfig {
         directory: data.to_owned(),
         durability: Durability::Process,
         key: key(data)?,
         clock: Clock::System,
         retention: None,
         accept_loss: false,
-    })?;
-    listen::runtime(1)?.block_on(async {
-        for from in (0..rows).step_by(BATCH) {
-            let batch = from..rows.min(from + BATCH);
-            let records: Vec<_> = batch.map(record).collect();
-            try_join_all(records.into_iter().map(|record| store.append(record))).await?;
-            if from.is_multiple_of(BATCH * 64) && io::stderr().is_terminal() {
-                eprint!("filling the audit log: {from} of {rows}\r");
-            }
-        }
-        Ok(())
-    })
+    })?)
 }
 
 /// The key that the gateway has created.

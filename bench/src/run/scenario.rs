@@ -2,6 +2,7 @@
 
 mod calls;
 mod catalog;
+mod fairness;
 mod memory;
 mod pharo;
 mod scaling;
@@ -39,6 +40,8 @@ pub(super) enum Scenario {
     Tools,
     /// Cost per call with a long audit log
     Audit,
+    /// One grant's calls while another grant is at its bounds
+    Fairness,
     /// The Pharo server over stdio, compared with a bare HTTP call
     Pharo,
     /// The catalogue of the whole field: importing, searching, memory
@@ -46,7 +49,7 @@ pub(super) enum Scenario {
 }
 
 impl Scenario {
-    pub(super) const ALL: [Scenario; 13] = [
+    pub(super) const ALL: [Scenario; 14] = [
         Scenario::Throughput,
         Scenario::Latency,
         Scenario::Large,
@@ -58,6 +61,7 @@ impl Scenario {
         Scenario::Policies,
         Scenario::Tools,
         Scenario::Audit,
+        Scenario::Fairness,
         Scenario::Pharo,
         Scenario::Catalog,
     ];
@@ -76,6 +80,7 @@ impl Scenario {
             Scenario::Policies => "policies",
             Scenario::Tools => "tools",
             Scenario::Audit => "audit",
+            Scenario::Fairness => "fairness",
             Scenario::Pharo => "pharo",
             Scenario::Catalog => "catalog",
         }
@@ -94,6 +99,7 @@ impl Scenario {
             Scenario::Policies => scaling::run(arguments, self.word(), Growth::Policies),
             Scenario::Tools => scaling::run(arguments, self.word(), Growth::Tools),
             Scenario::Audit => scaling::run(arguments, self.word(), Growth::Rows),
+            Scenario::Fairness => fairness::run(arguments),
             Scenario::Pharo => pharo::run(arguments),
             Scenario::Catalog => catalog::run(arguments),
         }

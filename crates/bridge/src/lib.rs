@@ -24,7 +24,9 @@ use bytes::Bytes;
 use http::{HeaderMap, Method, Request, Response, header};
 use http_body_util::Full;
 use sluice_http::{
-    AnswerBody, CollectError, Outdated, SendError, ServerProtocol, Speaks, collect,
+    AnswerBody, CollectError, Outdated, SendError, ServerProtocol, Speaks,
+    answer::after_another,
+    collect,
     headers::{METHOD, SESSION, is_event_stream},
 };
 use sluice_upstream::Upstream;
@@ -159,7 +161,8 @@ impl Bridge {
         match self.examine_answer(era, &kept, answer, caller.bounds).await? {
             Examined::Passes(answer) => Ok(answer),
             Examined::Crosses => {
-                self.cross(era, *kept, caller).await.map_err(SendError::after_sending)
+                let crossed = self.cross(era, *kept, caller).await;
+                crossed.map(after_another).map_err(SendError::after_sending)
             }
         }
     }

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use http::{Response, StatusCode};
 use sluice_http::{
     AnswerBody, SendError,
-    answer::{empty, event_stream, json},
+    answer::{after_another, empty, event_stream, json},
     sse::encode_message,
 };
 use tokio::sync::{mpsc, oneshot};
@@ -25,6 +25,8 @@ pub(super) struct ResponseWriter {
     head: Option<oneshot::Sender<Head>>,
     /// The messages of a stream; `None` once it has ended.
     sender: Option<mpsc::Sender<Bytes>>,
+    /// Whether the request was sent before, and is sent again.
+    is_repeated: bool,
 }
 
 /// How an answer begins.
@@ -32,7 +34,9 @@ pub(super) struct ResponseWriter {
 enum Head {
     /// With the whole answer.
     Whole(Answer),
-    Stream,
+    Stream {
+        is_repeated: bool,
+    },
 }
 
 /// The receiving side of an answer. When it, or the response made from it, is dropped,
@@ -48,7 +52,10 @@ impl Beginning {
     pub(super) async fn answer(self) -> Answer {
         match self.head.await {
             Ok(Head::Whole(answer)) => answer,
-            Ok(Head::Stream) => Ok(event_stream(AnswerBody::Fed(self.body))),
+            Ok(Head::Stream { is_repeated }) => {
+                let answer = event_stream(AnswerBody::Fed(self.body));
+                Ok(if is_repeated { after_another(answer) } else { answer })
+            }
             Err(_) => Err(SendError::Lost("the bridge gave no answer".into())),
         }
     }
@@ -59,7 +66,8 @@ impl ResponseWriter {
     pub(super) fn new() -> (ResponseWriter, Beginning) {
         let (begins, head) = oneshot::channel();
         let (sender, body) = mpsc::channel(WAITING);
-        let output = ResponseWriter { head: Some(begins), sender: Some(sender) };
+        let (head_sender, sender) = (Some(begins), Some(sender));
+        let output = ResponseWriter { head: head_sender, sender, is_repeated: false };
         (output, Beginning { head, body })
     }
 
@@ -67,8 +75,13 @@ impl ResponseWriter {
     pub(super) fn begin(&mut self) {
         if let Some(head) = self.head.take() {
             // If the client is gone, the next send will notice.
-            let _ = head.send(Head::Stream);
+            let _ = head.send(Head::Stream { is_repeated: self.is_repeated });
         }
+    }
+
+    /// Notes whether the request is sent for the second time, which the answer will say.
+    pub(super) fn note_repeat(&mut self, is_repeated: bool) {
+        self.is_repeated = is_repeated;
     }
 
     /// Sends a message that is not the answer.
@@ -124,6 +137,7 @@ impl ResponseWriter {
 
     fn whole(&mut self, answer: Answer) {
         self.sender = None;
+        let answer = if self.is_repeated { answer.map(after_another) } else { answer };
         if let Some(head) = self.head.take() {
             let _ = head.send(Head::Whole(answer));
         }

@@ -43,7 +43,7 @@ pub(crate) fn post(
     let absence = Absence::new(&exchange.gateway, &exchange.holder);
     let answering = Box::pin(async move {
         let RequestBody { bytes, portion } = body;
-        let answer = match receive::parse(&exchange.gateway.settings.bounds, bytes) {
+        let answer = match receive::parse_body(&exchange.gateway.settings.bounds, bytes).await {
             Ok(document) => answer(exchange, document).await,
             Err(refusal) => refusal.respond(None),
         };

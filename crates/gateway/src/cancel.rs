@@ -5,7 +5,12 @@ use std::sync::Arc;
 
 use sluice_wire::rpc::Id;
 
-use crate::{exchange::Exchange, reserve::Permitted, send::forward};
+use crate::{
+    answer::{Expected, Shape},
+    exchange::Exchange,
+    reserve::Permitted,
+    send::forward,
+};
 
 /// What is needed to cancel a request at its server.
 #[derive(Debug)]
@@ -17,9 +22,16 @@ pub(crate) struct Cancellation {
 impl Cancellation {
     /// For a request that is sent; `None` if its server needs no notification, or could not
     /// tell whose request is meant.
-    pub(crate) fn of(exchange: &Arc<Exchange>, id: &Id) -> Option<Cancellation> {
-        let is_needed = !exchange.is_modern() && exchange.session.is_some();
-        is_needed.then(|| Cancellation { exchange: Arc::clone(exchange), id: id.clone() })
+    pub(crate) fn of(exchange: &Arc<Exchange>, expected: &Expected) -> Option<Cancellation> {
+        let is_needed = Cancellation::is_possible(exchange, expected);
+        is_needed.then(|| Cancellation { exchange: Arc::clone(exchange), id: expected.id.clone() })
+    }
+
+    /// Whether a request would be cancelled by a notification. The protocol forbids that for
+    /// `initialize`.
+    pub(crate) fn is_possible(exchange: &Exchange, expected: &Expected) -> bool {
+        let is_introduction = expected.shape == Shape::Introduction;
+        !exchange.is_modern() && exchange.session.is_some() && !is_introduction
     }
 
     /// Notifies the server, without waiting for it.

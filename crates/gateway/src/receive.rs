@@ -3,7 +3,8 @@
 use http::{HeaderMap, header};
 use http_body::Body as _;
 use hyper::body::Incoming;
-use sluice_wire::json::{Bounds, Document, Reason};
+use sluice_http::offload;
+use sluice_wire::json::{self, Bounds, Document, Reason};
 
 use crate::{
     budget::{Portion, ReadFailure, collect},
@@ -68,7 +69,18 @@ pub(crate) async fn body(
 
 /// Reads the bytes as JSON, strictly.
 pub(crate) fn parse(bounds: &Bounds, bytes: Vec<u8>) -> Result<Document, Refusal> {
-    Document::parse(bytes, bounds).map_err(|refusal| match refusal.reason {
+    Document::parse(bytes, bounds).map_err(|refusal| refuse(&refusal))
+}
+
+/// The same for a body that may be large: then it is read on another thread, so that other calls
+/// of this one do not wait.
+pub(crate) async fn parse_body(bounds: &Bounds, bytes: Vec<u8>) -> Result<Document, Refusal> {
+    let parsed = offload::parse(bytes, bounds).await.ok_or(Refusal::Internal)?;
+    parsed.map_err(|refusal| refuse(&refusal))
+}
+
+fn refuse(refusal: &json::Refusal) -> Refusal {
+    match refusal.reason {
         Reason::TooLong(most) => Refusal::TooLarge(most),
         // Valid JSON that exceeds our limits, or that could be read in two ways.
         Reason::DuplicateKey(_)
@@ -78,5 +90,5 @@ pub(crate) fn parse(bounds: &Bounds, bytes: Vec<u8>) -> Result<Document, Refusal
         | Reason::TooManyMembers(_)
         | Reason::TooManyNodes(_) => Refusal::Request(refusal.to_string()),
         _ => Refusal::Json(refusal.to_string()),
-    })
+    }
 }

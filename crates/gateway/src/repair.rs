@@ -26,7 +26,7 @@ use crate::{
     exchange::Exchange,
     refusal::Refusal,
     reserve::{Introduction, Permitted},
-    send::{Answered, accept, forward},
+    send::{Answered, accept, forward, forward_for_client},
     session::Session,
     settle::CallFailure,
     shares::claim_lease,
@@ -80,7 +80,7 @@ pub(crate) async fn send_again(
     };
     let again = Arc::new(Exchange { session: Some(session), ..Exchange::clone(exchange) });
     let permitted = answered.into_unsent().ok_or(Refusal::Internal)?;
-    let answered = forward(&again, permitted).await?;
+    let answered = forward_for_client(&again, permitted).await?;
     if answered.answer.status() == StatusCode::NOT_FOUND {
         // The new session did not help, so another one would not help either.
         bind(exchange);

@@ -15,6 +15,7 @@ use sluice_store::{Kind, Outcome, Record, new_id};
 use sluice_wire::edit::quote;
 
 use crate::{
+    cancel::Cancellation,
     exchange::Exchange,
     judge::{Access, Judged, Outgoing, Ruling},
     refusal::Refusal,
@@ -46,15 +47,15 @@ impl Permitted {
         &self.request
     }
 
-    /// The part of the record that is still to be written.
+    /// What is still to be done when the answer is complete, or nobody waits for it.
     pub(crate) fn settlement(&mut self) -> Option<&mut Settlement> {
         self.settlement.as_mut()
     }
 
     /// Follows the rounds of a request of a legacy client, which the bridge may repeat.
     pub(crate) fn follow_rounds(&self, exchange: &Exchange) -> Option<Arc<CallRounds>> {
-        let settlement = self.settlement.as_ref().filter(|_| !exchange.is_modern())?;
-        Some(settlement.follow_rounds(exchange))
+        let settlement = self.settlement.as_ref().filter(|settlement| settlement.is_recorded())?;
+        (!exchange.is_modern()).then(|| settlement.follow_rounds(exchange))
     }
 
     /// Splits off the settlement; the request can then no longer be sent.
@@ -70,7 +71,11 @@ pub(crate) async fn reserve(
 ) -> Result<Permitted, Refusal> {
     let (request, ruling) = judged.into_parts();
     let settlement = match ruling {
-        Ruling::Open => None,
+        Ruling::Open => {
+            let expected = request.expected.as_ref();
+            let is_possible = |expected: &_| Cancellation::is_possible(exchange, expected);
+            expected.is_some_and(is_possible).then(|| Settlement::without_record(exchange))
+        }
         Ruling::Access(access) => Some(Box::pin(record_access(exchange, access)).await?),
         Ruling::LookAlike { method, refusal } => {
             return Err(Box::pin(refuse_look_alike(exchange, method, refusal)).await);

@@ -71,17 +71,12 @@ impl Answered {
 /// continues with another upstream session.
 pub(crate) async fn send(
     exchange: &Arc<Exchange>,
-    mut permitted: Permitted,
+    permitted: Permitted,
 ) -> Result<(Arc<Exchange>, Answered), Refusal> {
     if permitted.request().is_lasting {
         repair::bind(exchange);
     }
-    let expected = permitted.request().expected.as_ref();
-    let cancellation = expected.and_then(|expected| Cancellation::of(exchange, &expected.id));
-    if let Some(settlement) = permitted.settlement() {
-        settlement.note_cancellation(cancellation);
-    }
-    let answered = forward(exchange, permitted).await?;
+    let answered = forward_for_client(exchange, permitted).await?;
     let is_suspicious = repair::is_suspicious(exchange, answered.answer.status());
     match is_suspicious {
         true if answered.request().expected.is_some() => {
@@ -93,6 +88,19 @@ pub(crate) async fn send(
         }
         false => Ok((Arc::clone(exchange), answered)),
     }
+}
+
+/// Sends a request of a client once. It is cancelled at the server if nobody waits any more.
+pub(crate) async fn forward_for_client(
+    exchange: &Arc<Exchange>,
+    mut permitted: Permitted,
+) -> Result<Answered, Refusal> {
+    let expected = permitted.request().expected.as_ref();
+    let cancellation = expected.and_then(|expected| Cancellation::of(exchange, expected));
+    if let Some(settlement) = permitted.settlement() {
+        settlement.note_cancellation(cancellation);
+    }
+    forward(exchange, permitted).await
 }
 
 /// Sends a request once, and waits for the answer to begin.
@@ -121,9 +129,10 @@ pub(crate) async fn forward(
             Err(Box::pin(fail(exchange, permitted.into_parts().1, &error)).await)
         }
         Err(_) => {
-            match permitted.settlement() {
-                Some(settlement) => settlement.fail(&CallFailure::Timeout),
-                None => count_unrecorded(exchange, &CallFailure::Timeout),
+            let why = CallFailure::Timeout;
+            count_unrecorded(exchange, permitted.settlement().as_deref(), &why);
+            if let Some(settlement) = permitted.settlement() {
+                settlement.fail(&why);
             }
             let words = link.state.words_at_start();
             Err(words.map_or_else(Refusal::timeout, |words| {
@@ -155,6 +164,7 @@ async fn fail(exchange: &Exchange, settlement: Option<Settlement>, error: &SendE
         SendError::BadAnswer(why) => CallFailure::BadAnswer(why.clone()),
         SendError::Lost(_) => CallFailure::ConnectionLost,
     };
+    count_unrecorded(exchange, settlement.as_ref(), &why);
     match (settlement, error) {
         (Some(mut settlement), SendError::NotSent(_) | SendError::NotStarted(_)) => {
             settlement.give_back(&why).await;
@@ -162,14 +172,15 @@ async fn fail(exchange: &Exchange, settlement: Option<Settlement>, error: &SendE
         (Some(mut settlement), SendError::Lost(_) | SendError::BadAnswer(_)) => {
             settlement.fail(&why);
         }
-        (None, _) => count_unrecorded(exchange, &why),
+        (None, _) => {}
     }
     why.to_refusal()
 }
 
 /// Counts the failure of a request that has no record, such as a list.
-fn count_unrecorded(exchange: &Exchange, why: &CallFailure) {
-    if let Some(kind) = why.kind() {
+fn count_unrecorded(exchange: &Exchange, settlement: Option<&Settlement>, why: &CallFailure) {
+    let is_recorded = settlement.is_some_and(Settlement::is_recorded);
+    if let Some(kind) = why.kind().filter(|_| !is_recorded) {
         exchange.gateway.metrics.note_upstream_error(&exchange.server.link.name, kind);
     }
 }

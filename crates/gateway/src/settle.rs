@@ -7,6 +7,7 @@ use std::sync::{Arc, OnceLock};
 
 use http::Response;
 use sluice_builtin::Verdict;
+use sluice_http::answer::Sendings;
 use sluice_store::{Kind, Outcome, Record, UpstreamRef, new_id};
 use tokio::time::Instant;
 
@@ -38,12 +39,13 @@ pub(crate) struct Holds {
 #[derive(Debug)]
 pub(crate) struct Settlement {
     gateway: Arc<Inner>,
-    /// The record of the decision, from which the outcome's record is made.
+    /// The record of the decision, from which the outcome's record is made. `None` if the request
+    /// is not recorded, such as a list.
     decision: Option<Box<Record>>,
     holds: Holds,
     started: Instant,
     sent: Option<Instant>,
-    /// How often sending was begun.
+    /// How often it was sent: again if the server had lost its session, or speaks the other era.
     departures: u32,
     status: Option<u16>,
     /// A built-in server's own verdict on the call, besides its answer.
@@ -75,6 +77,28 @@ impl Settlement {
         }
     }
 
+    /// The settlement of a request that is not recorded. It only tells the server when nobody
+    /// waits for the answer any more.
+    pub(crate) fn without_record(exchange: &Exchange) -> Settlement {
+        Settlement {
+            gateway: Arc::clone(&exchange.gateway),
+            decision: None,
+            holds: Holds::default(),
+            started: exchange.started,
+            sent: None,
+            departures: 0,
+            status: None,
+            verdict: None,
+            cancellation: None,
+            rounds: OnceLock::new(),
+        }
+    }
+
+    /// Whether an outcome is to be recorded.
+    pub(crate) fn is_recorded(&self) -> bool {
+        self.decision.is_some()
+    }
+
     /// Follows the rounds of the request. Then this settles the last of them.
     pub(crate) fn follow_rounds(&self, exchange: &Exchange) -> Arc<CallRounds> {
         let follow = || {
@@ -104,6 +128,9 @@ impl Settlement {
     /// The upstream has begun to answer.
     pub(crate) fn note_answer<B>(&mut self, answer: &Response<B>) {
         self.status = Some(answer.status().as_u16());
+        if let Some(Sendings(sendings)) = answer.extensions().get() {
+            self.departures += sendings - 1;
+        }
         self.verdict = answer.extensions().get().cloned();
     }
 
@@ -149,7 +176,8 @@ impl Settlement {
         if let Some(mut last) = self.end_rounds() {
             return last.fail(why);
         }
-        let was_sent = self.departures > 1;
+        self.departures = self.departures.saturating_sub(1);
+        let was_sent = self.departures > 0;
         if !std::mem::take(&mut self.holds.charges) || was_sent {
             return self.fail(why);
         }
@@ -177,6 +205,7 @@ impl Settlement {
     }
 
     fn finish(&mut self, outcome: Outcome, is_error: Option<bool>, message: Option<String>) {
+        self.cancellation = None;
         if let Some(mut last) = self.end_rounds() {
             last.status = self.status;
             return last.finish(outcome, is_error, message);
@@ -207,6 +236,15 @@ impl Settlement {
         }
     }
 
+    /// Adds to a message how often the request was sent, unless that was once.
+    fn add_sendings(&self, message: Option<String>) -> Option<String> {
+        if self.departures < 2 {
+            return message;
+        }
+        let sendings = format!("the request was sent {} times", self.departures);
+        Some(message.map_or_else(|| sendings.clone(), |message| format!("{message}; {sendings}")))
+    }
+
     fn outcome(
         &mut self,
         outcome: Outcome,
@@ -214,6 +252,7 @@ impl Settlement {
         message: Option<String>,
     ) -> Option<Box<Record>> {
         let mut record = self.decision.take()?;
+        let message = self.add_sendings(message);
         let at = self.gateway.settings.clock.now();
         let micros = micros(self.started);
         let upstream = self.sent.map(|sent| UpstreamRef {
@@ -235,7 +274,7 @@ impl Settlement {
 
 impl Drop for Settlement {
     fn drop(&mut self) {
-        if self.decision.is_some() {
+        if self.decision.is_some() || self.cancellation.is_some() {
             self.fail(&CallFailure::Abandoned);
         }
     }

@@ -139,7 +139,7 @@ pub(crate) async fn post(stack: Stack, body: RequestBody) -> Response<ClientBody
 
 async fn answer(stack: Stack, body: RequestBody) -> Response<ClientBody> {
     let RequestBody { bytes, portion } = body;
-    let answer = match receive::parse(&stack.gateway.settings.bounds, bytes) {
+    let answer = match receive::parse_body(&stack.gateway.settings.bounds, bytes).await {
         Ok(document) => answer_parsed(stack, document).await,
         Err(refusal) => refusal.respond(None),
     };

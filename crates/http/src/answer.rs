@@ -7,6 +7,19 @@ use http_body_util::{BodyExt as _, Full};
 
 use crate::{AnswerBody, BodyError};
 
+/// How often a request was sent until it was answered. It is in the extensions of an answer
+/// whose request was sent more than once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sendings(pub u32);
+
+/// Notes that the request was also sent before, and that the answer to that was not used.
+#[must_use]
+pub fn after_another<B>(mut answer: Response<B>) -> Response<B> {
+    let Sendings(sendings) = answer.extensions().get().copied().unwrap_or(Sendings(1));
+    answer.extensions_mut().insert(Sendings(sendings + 1));
+    answer
+}
+
 /// An answer with a JSON body.
 pub fn json(status: StatusCode, text: impl Into<Bytes>) -> Response<AnswerBody> {
     let mut answer = Response::new(AnswerBody::Whole(Full::new(text.into())));

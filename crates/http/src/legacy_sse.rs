@@ -27,7 +27,7 @@ use sluice_wire::mcp::{Era, Revision, is_lost_transport, is_unknown_transport};
 
 use crate::{
     AnswerBody, HttpUpstream, Lease, Outdated, SendError,
-    answer::empty,
+    answer::{after_another, empty},
     headers::{REVISION, SESSION},
     protocol::HttpTransport,
 };
@@ -186,7 +186,8 @@ async fn beginning(
     server.protocol.note_transport(HttpTransport::LegacySse);
     if !is_hello {
         exchange::introduce(server, &session, message.headers()).await?;
-        return exchange::carry_out(server, session, message).await.map(|(answer, _)| answer);
+        let (answer, _) = exchange::carry_out(server, session, message).await?;
+        return Ok(if refused.is_some() { after_another(answer) } else { answer });
     }
     let (mut answer, is_begun) = exchange::carry_out(server, Arc::clone(&session), message).await?;
     if is_begun {

@@ -1,7 +1,12 @@
 //! Cost per call with a large number of grants, policies, tools or records, compared with an
 //! ordinary gateway.
 
-use crate::{load::Pattern, process};
+use std::{process::Command, time::Duration};
+
+use anyhow::ensure;
+use sluice_store::Id;
+
+use crate::{clock, load::Pattern, process};
 
 use super::{
     super::{
@@ -58,10 +63,12 @@ pub(super) fn run(
     let grown_upstream = parts::upstream(arguments, arguments.era, SMALL, shape.tools)?;
     let base = Installation::new(arguments, "ordinary", ORDINARY, &upstream)?.start()?;
     let installation = Installation::new(arguments, scenario, shape, &grown_upstream)?;
+    let mut rows = Vec::new();
     if growth == Growth::Rows {
         // The gateway creates its database; the rows are added while it is stopped.
         installation.start()?.part.process.stop()?;
-        prefill::fill(&installation.data(), arguments.rows)?;
+        let request = prefill::fill(&installation.data(), arguments.rows)?;
+        rows = search_rows(arguments, &installation, request)?;
     }
     let grown = installation.start()?;
     let tools = [ORDINARY.tool(), shape.tool()];
@@ -71,11 +78,41 @@ pub(super) fn run(
         process::wait_until_idle(side.part.process.id())?;
     }
     let samples = rounds::measure(arguments, Pattern::Closed { connections: CONNECTIONS }, sides)?;
-    let mut rows = call_rows(scenario, &growth.count(arguments), &samples);
+    rows.extend(call_rows(scenario, &growth.count(arguments), &samples));
     rows.push(memory_row(scenario, &growth.count(arguments), sides)?);
     drop(grown);
     installation.remove()?;
     Ok(rows)
+}
+
+/// Finding one request in a long log: in the open store, and by the command in a new process.
+fn search_rows(
+    arguments: &Arguments,
+    installation: &Installation,
+    request: Id,
+) -> anyhow::Result<Vec<Row>> {
+    let count = Growth::Rows.count(arguments);
+    let row = |what: &str, took: Vec<Duration>| {
+        let millis = took.into_iter().map(|took| took.as_secs_f64() * 1000.0).collect();
+        Row::alone("audit", format!("{what}, {count}"), "ms", millis)
+    };
+    let in_store = prefill::time_search(&installation.data(), request)?;
+    let by_command = (0..arguments.rounds).map(|_| {
+        let mut command = Command::new(&arguments.sluice);
+        command.arg("--data").arg(installation.data());
+        command.args(["log", "--records", "--json", "--request", &request.to_string()]);
+        let start = clock::now();
+        let output = command.output()?;
+        let took = start.elapsed();
+        let said = String::from_utf8_lossy(&output.stdout);
+        ensure!(said.contains(&request.to_string()), "`log --request` did not find it: {said}");
+        Ok(took)
+    });
+    let by_command = by_command.collect::<anyhow::Result<Vec<_>>>()?;
+    Ok(vec![
+        row("find a request", vec![in_store]).promising(Promise::AtMost(10.0)),
+        row("log --request, process", by_command),
+    ])
 }
 
 fn call_rows(scenario: &'static str, count: &str, samples: &[Vec<Sample>; 2]) -> Vec<Row> {

@@ -85,6 +85,7 @@ impl ToLegacy {
             let id = session.next_id();
             let body = legacy_request(asked.document.root(), &id.to_json());
             let request = post(session.headers(), body);
+            output.note_repeat(is_last);
             let mut receiver =
                 Dispatcher::listen(&session, may_want_input(&asked.method), asked.progress_token());
             let mut under_way = UnderWay { session: Arc::clone(&session), id, is_answered: false };

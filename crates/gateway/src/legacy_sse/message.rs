@@ -39,7 +39,7 @@ pub(crate) async fn message(
         sealed.and_then(|sealed| Clients::find(&target, sealed)).ok_or(Refusal::Session)?;
     receive::check_media_type(target.headers())?;
     let RequestBody { bytes, portion } = receive::body(&gateway, target.holder(), body).await?;
-    let document = receive::parse(&gateway.settings.bounds, bytes)?;
+    let document = receive::parse_body(&gateway.settings.bounds, bytes).await?;
     let message = Message::read(&document).map_err(|error| Refusal::Request(error.to_string()))?;
     as_later_transport(&client, target.headers_mut());
     if let Message::Notification { method: "notifications/cancelled", params } = &message {

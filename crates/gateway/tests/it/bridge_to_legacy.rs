@@ -149,6 +149,14 @@ async fn each_caller_has_a_session_of_its_own() {
     let answer = harness.modern("resources/list", None, "").await;
     assert_eq!(at(&json(&answer), "result/resources/0/uri"), "\"a:b\"");
     assert!(!begun.contains(sessions().last().unwrap()));
+
+    // A call is then sent twice, which its outcome says.
+    server.forget_sessions();
+    let answer = harness.modern_call("echo", "{}").await;
+    assert_eq!((answer.status, harness.calls().len()), (200, 2), "{}", answer.text());
+    let records = harness.records().await;
+    let said: Vec<_> = records.iter().map(|record| at(record, "message")).collect();
+    assert!(said.contains(&"\"the request was sent 2 times\"".to_owned()), "{said:?}");
 }
 
 #[tokio::test]

@@ -61,21 +61,27 @@ async fn a_grant_with_many_long_texts_does_not_take_the_turns_of_others() {
     let bob = grant("bob", &["notes"], "rules");
     configuration.grants.push((TokenHash::of(BOB), bob));
     let harness = Harness::with(upstream, configuration).await;
-    let mut waiting = JoinSet::new();
-    for _ in 0..16 {
-        let mut slow = RawClient::connect(harness.address).await.unwrap();
-        slow.send(&call(&harness, "t", &scrambled(5_000))).await.unwrap();
-        waiting.spawn(async move { slow.answer().await.unwrap().unwrap().status });
-    }
-    // The first text is being searched, so the others have come too, or come now.
-    assert_eq!(waiting.join_next().await.unwrap().unwrap(), 200);
     let bearer = format!("Bearer {BOB}");
     let text = "x".repeat(15_000);
     let body = format!(
         r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"t","arguments":{{"q":"{text}"}}}}}}"#
     );
     let headers = [("authorization", bearer.as_str())];
-    let answer = harness.post_with(&headers, body.as_bytes()).await;
+    let bytes = request("POST", "/mcp/notes", harness.address, &headers, body.as_bytes());
+    let (last, begin) = bytes.split_last().unwrap();
+    // All but the last byte is there before, so that it is soon there as a whole.
+    let mut other = RawClient::connect(harness.address).await.unwrap();
+    other.send(begin).await.unwrap();
+    let mut waiting = JoinSet::new();
+    for _ in 0..48 {
+        let mut slow = RawClient::connect(harness.address).await.unwrap();
+        slow.send(&call(&harness, "t", &scrambled(5_000))).await.unwrap();
+        waiting.spawn(async move { slow.answer().await.unwrap().unwrap().status });
+    }
+    // The first text is being searched, so the others have come too, or come now.
+    assert_eq!(waiting.join_next().await.unwrap().unwrap(), 200);
+    other.send(&[*last]).await.unwrap();
+    let answer = other.answer().await.unwrap().unwrap();
     assert_eq!(answer.status, 200, "{}", answer.text());
     while waiting.try_join_next().is_some() {}
     assert!(waiting.len() >= 8, "{} texts of the other grant were still waiting", waiting.len());

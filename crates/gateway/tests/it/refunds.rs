@@ -15,7 +15,7 @@ use tokio::{
 };
 
 use crate::{
-    harness::{Harness, TOKEN, grant, policy, server},
+    harness::{Harness, TOKEN, at, grant, policy, server},
     talk::until,
 };
 
@@ -102,6 +102,10 @@ async fn a_payment_that_was_sent_once_stays_charged_when_it_cannot_be_sent_again
     assert_eq!(first.status, 502, "{}", first.text());
     gone.await.unwrap();
     assert_eq!(payments.load(Ordering::SeqCst), 1);
+    let records = harness.records().await;
+    let said: Vec<_> = records.iter().map(|record| at(record, "message")).collect();
+    assert!(said.contains(&"\"the server cannot be reached\"".to_owned()), "{said:?}");
+    assert!(!said.iter().any(|said| said.contains("times")), "{said:?}");
     let second = harness.post_with(&headers, pay).await;
     assert!(second.text().contains("[POLICY DENIED]"), "{}", second.text());
 }

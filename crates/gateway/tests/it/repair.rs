@@ -1,14 +1,18 @@
 //! Upstream sessions that are lost: begun again where nothing is lost by it,
 //! else said to be gone as the protocol says it.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicUsize, Ordering},
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
 };
 
-use sluice_testkit::{End, OldServer, Recorded, Reply, mcp_server};
+use sluice_testkit::{End, OldServer, Recorded, Reply, Upstream, mcp_server};
 
 use crate::{
+    bridge::reached,
     harness::{Harness, TOKEN, at, json, request},
     old_servers::in_front_of,
     talk::{OPEN, hear, until, with_event_ids},
@@ -105,6 +109,9 @@ async fn a_restart_of_the_server_is_not_noticed() {
         let records = harness.records().await;
         let outcomes: Vec<_> = records.iter().map(|record| at(record, "outcome")).collect();
         assert_eq!(outcomes.iter().filter(|outcome| *outcome == "\"allow\"").count(), 4);
+        let ends = records.iter().filter(|record| at(record, "kind") == "\"outcome\"");
+        let said: Vec<_> = ends.map(|record| at(record, "message")).collect();
+        assert_eq!(said, ["", "\"the request was sent 2 times\""]);
     }
 }
 
@@ -274,4 +281,33 @@ async fn requests_of_a_lost_session_are_not_answered_in_the_new_one() {
     assert_eq!(harness.post_with(&headers, reply.as_bytes()).await.status, 202);
     let recorded = harness.upstream.requests();
     assert!(recorded.iter().all(|request| !request.text().contains(r#""roots":[]"#)));
+}
+
+/// The server would not know the request of the old session.
+#[tokio::test]
+async fn a_call_that_was_sent_again_is_cancelled_in_the_new_session() {
+    let restarts = Arc::new(AtomicUsize::new(1));
+    let answering = restarting(&restarts, plainly);
+    let silent = move |request: &Recorded| match answering(request) {
+        reply if reply.status == 404 || request.rpc_method().as_deref() != Some("tools/call") => {
+            reply
+        }
+        _ => Reply::events("").ending(End::Never),
+    };
+    let upstream = Upstream::start(silent).await.unwrap();
+    let mut configuration = Harness::configuration(&upstream, OPEN);
+    configuration.servers[0].timeout = Duration::from_secs(3);
+    let harness = Harness::with(upstream, configuration).await;
+    let session = harness.session(TOKEN).await;
+    restarts.fetch_add(1, Ordering::Relaxed);
+    let headers = [("mcp-session-id", session.as_str())];
+    assert_eq!(harness.post_with(&headers, CALL.as_bytes()).await.status, 504);
+    let told = || reached(&harness, "notifications/cancelled");
+    until("it is told", || !told().is_empty()).await;
+    let sessions: Vec<_> =
+        told().iter().map(|told| told.header("mcp-session-id").map(str::to_owned)).collect();
+    assert_eq!(sessions, [Some("session-2".to_owned())]);
+    let records = harness.records().await;
+    let message = "\"the server did not answer in time; the request was sent 2 times\"";
+    assert!(records.iter().any(|record| at(record, "message") == message));
 }

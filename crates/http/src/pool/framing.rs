@@ -50,6 +50,9 @@ impl Framing {
         let (codings, coding) = read_repeated(headers, &header::TRANSFER_ENCODING);
         let (lengths, length) = read_repeated(headers, &header::CONTENT_LENGTH);
         let is_plain = codings + lengths <= 1;
+        if codings > 0 && status.is_informational() {
+            return Err("it has a transfer coding, but no body");
+        }
         if status == StatusCode::NO_CONTENT || status == StatusCode::NOT_MODIFIED {
             let is_empty = codings == 0 && (lengths == 0 || length == Some(b"0"));
             return Ok((Framing::Ended, is_empty));

@@ -231,6 +231,7 @@ mod tests {
             "HTTP/1.1 2 OK\r\n\r\n",
             "HTTP/1.1 099 OK\r\n\r\n",
             "HTTP/1.1 101 Switching Protocols\r\n\r\n",
+            "HTTP/1.1 103 Early Hints\r\ntransfer-encoding: chunked\r\n\r\n",
             "HTTP/1.1 200 OK\r\na b: c\r\n\r\n",
             "HTTP/1.1 200 OK\r\na : c\r\n\r\n",
             "HTTP/1.1 200 OK\r\na: c\r\n d\r\n\r\n",

@@ -14,7 +14,12 @@ use sluice_store::{Outcome, Reserved};
 use crate::folder::{Folder, charge, entries, reading, record, reserve, wait_until};
 
 const DATABASE: &str = "SLUICE_STORE_LOCK";
+/// How long the lock is held at least: longer than a write waits for it.
 const HELD: Duration = Duration::from_secs(5);
+/// Reads while the lock is held, at least.
+const READS: usize = 20;
+/// A read that takes longer waits for the lock, however busy the machine.
+const LONGEST_READ: Duration = Duration::from_mins(1);
 
 /// Not a test of its own: the process that keeps the lock.
 #[test]
@@ -24,7 +29,8 @@ fn child() {
     let connection = rusqlite::Connection::open(path).unwrap();
     connection.execute_batch("BEGIN IMMEDIATE").unwrap();
     writeln!(std::io::stdout(), "\nlocked").unwrap();
-    std::thread::sleep(HELD);
+    // Until the test says so, or is gone.
+    let _ = std::io::stdin().read_line(&mut String::new());
     connection.execute_batch("COMMIT").unwrap();
 }
 
@@ -33,6 +39,7 @@ fn lock(folder: &Folder) -> (Child, impl Sized) {
     let mut child = Command::new(std::env::current_exe().unwrap())
         .args(["locked::child", "--exact", "--nocapture"])
         .env(DATABASE, folder.database())
+        .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
@@ -57,15 +64,17 @@ async fn reads_and_health_go_on_while_another_process_has_the_write_lock() {
         })
         .collect();
     (0..10).for_each(|_| store.append_deferred(record(Outcome::Error)));
-    let mut reads = 0;
-    while child.try_wait().unwrap().is_none() {
-        let read = tokio::time::timeout(Duration::from_secs(1), entries(&store)).await;
+    let (begun, mut reads) = (tokio::time::Instant::now(), 0);
+    while reads < READS || begun.elapsed() < HELD {
+        let read = tokio::time::timeout(LONGEST_READ, entries(&store)).await;
         assert!(!read.unwrap().unwrap().is_empty());
         store.health();
         reads += 1;
         tokio::task::yield_now().await;
     }
-    assert!(reads > 10, "{reads}");
+    assert!(child.try_wait().unwrap().is_none(), "the lock was held all the time");
+    drop(child.stdin.take());
+    assert!(child.wait().unwrap().success());
     let mut made = 1;
     for call in calls {
         match call.await.unwrap() {
