@@ -27,6 +27,7 @@ pub(crate) fn build_routes() -> Router<Arc<AdminState>> {
     Router::new()
         .route("/", get(account::show_home))
         .route("/assets/app.css", get(show_style))
+        .route("/assets/icon.svg", get(show_icon))
         .route("/sign-in", get(sign_in::show).post(sign_in::sign_in))
         .route("/sign-in/link/{token}", get(sign_in::sign_in_by_link))
         .route("/invitation/{token}", get(sign_in::show_invitation).post(sign_in::accept))
@@ -39,6 +40,10 @@ pub(crate) fn build_routes() -> Router<Arc<AdminState>> {
 
 async fn show_style() -> impl IntoResponse {
     ([(header::CONTENT_TYPE, "text/css; charset=utf-8")], include_str!("../assets/app.css"))
+}
+
+async fn show_icon() -> impl IntoResponse {
+    ([(header::CONTENT_TYPE, "image/svg+xml")], include_str!("../assets/icon.svg"))
 }
 
 /// A page that cannot be shown, and why.

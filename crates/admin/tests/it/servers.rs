@@ -45,7 +45,7 @@ async fn an_invalid_server_is_refused_with_its_problem() {
         (json!({"name": "a", "url": url, "colour": 1}), 400, "unknown field `colour`"),
         (json!({"name": "a"}), 400, "missing field `url`"),
         (json!({"name": "a", "command": ["sh"]}), 403, "over HTTP"),
-        (json!({"name": "files", "url": url}), 409, "server `files` is declared"),
+        (json!({"name": "files", "url": url}), 409, "server `files` is there already"),
     ] {
         let problem = api.post("/api/v1/servers", &new).await.expect(status);
         let said = problem["detail"].as_str().unwrap();
@@ -66,6 +66,9 @@ async fn a_name_is_taken_once_and_declared_servers_stay() {
     api.post("/api/v1/servers", &new).await.expect(201);
     let again = api.post("/api/v1/servers", &new).await.expect(409);
     assert_eq!(again["detail"], "server `a` is there already");
+    let declared = json!({"name": "files", "url": "https://a.example.com/"});
+    let taken = api.post("/api/v1/servers", &declared).await.expect(409);
+    assert_eq!(taken["hint"], "choose another name; a file declares this one");
     let declared = api.delete("/api/v1/servers/files").await.expect(409);
     assert_eq!(declared["hint"], "change it there");
 }
