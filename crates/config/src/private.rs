@@ -18,10 +18,12 @@ pub enum AccessError {
     Owner { path: PathBuf, owner: u32, user: u32 },
 }
 
-/// How to take others' access away. A directory that is not ours alone must stay as it is.
+/// How to take others' access away. A directory of other programs must stay as it is.
 fn closing(path: &Path, wanted: u32) -> String {
     let close = format!("chmod {wanted:o} '{}'", path.display());
-    if path.is_dir() {
+    let is_data = |directory: &Path| directory.join("keys").is_dir();
+    let is_ours = is_data(path) || path.parent().is_some_and(is_data);
+    if path.is_dir() && !is_ours {
         format!("if it is for Sluicegate alone: {close}; otherwise name another with `--data`")
     } else {
         close

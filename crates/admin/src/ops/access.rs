@@ -34,7 +34,7 @@ pub(crate) struct AccessFilter {
 
 /// Who calls: a grant, or the callers without a token of a server.
 #[derive(Debug)]
-pub(crate) struct Caller {
+pub(crate) struct ToolCaller {
     pub(crate) id: String,
     pub(crate) label: String,
     pub(crate) principal: Option<String>,
@@ -54,7 +54,7 @@ pub(crate) struct DecidingPolicy {
 /// What happens to one caller's calls of one tool.
 #[derive(Debug, Clone)]
 pub(crate) struct AccessRow {
-    pub(crate) caller: Arc<Caller>,
+    pub(crate) caller: Arc<ToolCaller>,
     pub(crate) judged: Arc<JudgedTool>,
 }
 
@@ -100,7 +100,7 @@ impl Ops {
         after: Option<&str>,
         limit: usize,
     ) -> Result<AccessPage, Refused> {
-        let caller = Caller::from(&self.grant(id).await?);
+        let caller = ToolCaller::from(&self.grant(id).await?);
         self.judge_callers(vec![caller], filter, after, limit).await
     }
 
@@ -115,13 +115,13 @@ impl Ops {
             self.server(server)?;
         }
         let grants = self.valid_grants(clock::now()).await?;
-        let mut callers: Vec<_> = grants.iter().map(Caller::from).collect();
+        let mut callers: Vec<_> = grants.iter().map(ToolCaller::from).collect();
         let in_force = self.live.in_force();
         callers.extend(in_force.servers.iter().filter_map(|server| {
             let policy = server.anonymous_policy.clone()?;
             let id = format!("anonymous:{}", server.name);
             let servers = vec![server.name.clone()];
-            Some(Caller { label: id.clone(), id, principal: None, servers, policy })
+            Some(ToolCaller { label: id.clone(), id, principal: None, servers, policy })
         }));
         callers.sort_by(|one, other| one.id.cmp(&other.id));
         self.judge_callers(callers, filter, after, limit).await
@@ -129,7 +129,7 @@ impl Ops {
 
     async fn judge_callers(
         &self,
-        mut callers: Vec<Caller>,
+        mut callers: Vec<ToolCaller>,
         filter: AccessFilter,
         after: Option<&str>,
         limit: usize,
@@ -182,7 +182,12 @@ struct AccessJudge {
 }
 
 impl AccessJudge {
-    fn collect(&mut self, callers: Vec<Caller>, after: Option<&Place>, limit: usize) -> AccessPage {
+    fn collect(
+        &mut self,
+        callers: Vec<ToolCaller>,
+        after: Option<&Place>,
+        limit: usize,
+    ) -> AccessPage {
         let mut page = AccessPage::default();
         for caller in callers.into_iter().map(Arc::new) {
             let mut servers = caller.servers.clone();
@@ -254,9 +259,9 @@ impl AccessFilter {
     }
 }
 
-impl From<&Grant> for Caller {
-    fn from(grant: &Grant) -> Caller {
-        Caller {
+impl From<&Grant> for ToolCaller {
+    fn from(grant: &Grant) -> ToolCaller {
+        ToolCaller {
             id: grant.id.clone(),
             label: grant.label.to_string(),
             principal: grant.principal.clone(),

@@ -141,7 +141,7 @@ impl Ops {
     }
 
     /// The person that an invitation is for.
-    pub(crate) async fn invited(&self, token: &TokenHash) -> Result<Person, Refused> {
+    pub(crate) async fn find_invited(&self, token: &TokenHash) -> Result<Person, Refused> {
         let found = self.store.person_of_invitation(token).await?;
         found.ok_or_else(|| Refused::Missing(NO_INVITATION.into()))
     }

@@ -113,7 +113,7 @@ pub(super) async fn show_invitation(
     State(state): State<Arc<AdminState>>,
     PathParams(token): PathParams<String>,
 ) -> Result<Response, PageError> {
-    match state.ops.invited(&TokenHash::of(&token)).await {
+    match state.ops.find_invited(&TokenHash::of(&token)).await {
         Ok(person) => Ok(draw_invitation(&person, &token, None)),
         Err(refused) => Err(PageError::new(&state, refused.into()).await),
     }
@@ -126,7 +126,7 @@ pub(super) async fn accept(
     form: Form,
 ) -> Result<Response, PageError> {
     let hash = TokenHash::of(&token);
-    let person = match state.ops.invited(&hash).await {
+    let person = match state.ops.find_invited(&hash).await {
         Ok(person) => person,
         Err(refused) => return Err(PageError::new(&state, refused.into()).await),
     };

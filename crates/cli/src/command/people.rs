@@ -17,7 +17,7 @@ pub(crate) enum PeopleCommand {
     /// List the people who may sign in, with their roles
     List(ListPeople),
     /// Invite a person, and print the link by which they set a password
-    Add(Add),
+    Add(AddPerson),
     /// Show one person
     Show(OnePerson),
     /// Change the name, role or servers of a person, or disable them
@@ -36,7 +36,7 @@ pub(crate) struct ListPeople {
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct Add {
+pub(crate) struct AddPerson {
     /// The name to sign in with, such as an e-mail address
     login: String,
     /// What the person may do
@@ -172,7 +172,7 @@ fn draw(people: &[Person]) -> String {
     table(["login", "role", "servers", "state", "last sign-in"], &rows)
 }
 
-impl Add {
+impl AddPerson {
     fn run(&self, gateway: &Gateway) -> anyhow::Result<Done> {
         let servers = (!self.servers.is_empty()).then(|| name_servers(&self.servers));
         let new = json!({
