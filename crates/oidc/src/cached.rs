@@ -9,7 +9,7 @@ use crate::ProviderError;
 /// How long a value is kept.
 const KEPT_FOR: Duration = Duration::from_hours(1);
 
-/// How long a failure stands for those who ask again, so that many requests at once do not wait for
+/// How long a failure is answered again, so that many requests at once do not wait for
 /// one time-out after the other.
 const FAILURE_FOR: Duration = Duration::from_secs(2);
 

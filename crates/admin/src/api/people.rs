@@ -19,15 +19,13 @@ use super::{
         Conflict, ContentTooLarge, InternalServerError, NotFound, PreconditionFailed,
         ServiceUnavailable, UnprocessableContent, UnsupportedMediaType,
     },
+    paging::cut_page,
     run_to_completion,
 };
 use crate::{
     ops::{Invited, PersonChanges, WantedPerson, person_version},
     schema::ObjectName,
 };
-
-/// The default and the maximum number of people on a page.
-const MAX_LIMIT: usize = 1_000;
 
 /// A page of people, in the order of their ids.
 #[derive(Serialize, ToSchema)]
@@ -172,15 +170,10 @@ pub(super) async fn list(
     State(state): State<Arc<AdminState>>,
     QueryParams(PersonQuery { role, limit, cursor }): QueryParams<PersonQuery>,
 ) -> Result<Json<PersonList>, Problem> {
-    let limit = limit.unwrap_or(MAX_LIMIT).clamp(1, MAX_LIMIT);
-    let mut people = state.ops.people().await?;
-    people.retain(|person| {
-        role.as_deref().is_none_or(|role| person.access.role.name() == role)
-            && cursor.as_ref().is_none_or(|cursor| person.id > *cursor)
-    });
-    let has_more = people.len() > limit;
-    people.truncate(limit);
-    let next = people.last().filter(|_| has_more).map(|person| person.id.clone());
+    let people = state.ops.people().await?.into_iter();
+    let wanted = people
+        .filter(|person| role.as_deref().is_none_or(|role| person.access.role.name() == role));
+    let (people, next) = cut_page(wanted, |person| &person.id, cursor.as_deref(), limit);
     Ok(Json(PersonList { people: people.iter().map(PersonView::of).collect(), next }))
 }
 

@@ -14,6 +14,7 @@ use super::{
         Conflict, ContentTooLarge, InternalServerError, NotFound, ServiceUnavailable,
         UnprocessableContent, UnsupportedMediaType,
     },
+    paging::cut_page,
     people::{RoleName, name_servers},
     run_to_completion,
 };
@@ -23,9 +24,6 @@ use crate::{
     ops::{Refused, WantedToken},
     schema::{ObjectName, TimeOrSpan},
 };
-
-/// The default and the maximum number of tokens on a page.
-const MAX_LIMIT: usize = 1_000;
 
 /// A page of API tokens, in the order of their ids.
 #[derive(Serialize, ToSchema)]
@@ -132,12 +130,8 @@ pub(super) async fn list(
     RequestCaller(caller): RequestCaller,
     QueryParams(TokenQuery { limit, cursor }): QueryParams<TokenQuery>,
 ) -> Result<Json<TokenList>, Problem> {
-    let limit = limit.unwrap_or(MAX_LIMIT).clamp(1, MAX_LIMIT);
-    let mut tokens = state.ops.tokens(whose(&caller, Permission::ReadPeople)).await?;
-    tokens.retain(|token| cursor.as_ref().is_none_or(|cursor| token.id > *cursor));
-    let has_more = tokens.len() > limit;
-    tokens.truncate(limit);
-    let next = tokens.last().filter(|_| has_more).map(|token| token.id.clone());
+    let tokens = state.ops.tokens(whose(&caller, Permission::ReadPeople)).await?;
+    let (tokens, next) = cut_page(tokens, |token| &token.id, cursor.as_deref(), limit);
     let people = state.ops.people().await?;
     let logins: HashMap<_, _> =
         people.iter().map(|person| (person.id.as_str(), person.login.as_str())).collect();

@@ -1,4 +1,4 @@
-//! The api on a socket of its own: answering, and ending in good order.
+//! The API on a socket of its own: its answers, and its graceful shutdown.
 
 use std::{net::SocketAddr, time::Duration};
 

@@ -114,7 +114,7 @@ impl Prepared {
     }
 }
 
-/// A row to insert. What is not bound is null: most columns of most records are.
+/// A row to insert. Columns that are not bound are null, as most columns of most records are.
 struct NewRow<'c>(CachedStatement<'c>);
 
 impl NewRow<'_> {

@@ -1,4 +1,4 @@
-//! What is said of a tool is true of each of its calls, whatever their arguments.
+//! The access of a tool holds for each of its calls, whatever their arguments.
 
 use proptest::prelude::*;
 use serde_json::json;
