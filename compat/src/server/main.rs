@@ -12,6 +12,7 @@ use std::{
         Arc,
         atomic::{AtomicU64, Ordering},
     },
+    time::Duration,
 };
 
 use anyhow::Context as _;
@@ -36,10 +37,13 @@ use rmcp::{
     },
 };
 use serde_json::json;
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, watch};
 
 /// How long lists may be kept, as they never change.
 const TTL_MS: u64 = 60_000;
+
+/// How long an announcement waits for a subscription that was accepted.
+const REGISTRATION_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// The server; one for all sessions.
 #[derive(Clone)]
@@ -47,7 +51,10 @@ struct CompatServer {
     fixtures: Arc<Fixtures>,
     tasks: TaskManager,
     subscribers: Arc<Mutex<HashMap<u64, SubscriptionSink>>>,
-    next_subscriber: Arc<AtomicU64>,
+    /// Subscriptions that were accepted, each before its client learns of it.
+    accepted: Arc<AtomicU64>,
+    /// How many of them have become subscribers.
+    registered: Arc<watch::Sender<u64>>,
 }
 
 #[tokio::main]
@@ -57,7 +64,8 @@ async fn main() -> anyhow::Result<()> {
         fixtures: Arc::new(Fixtures::load()?),
         tasks: TaskManager::new(),
         subscribers: Arc::default(),
-        next_subscriber: Arc::default(),
+        accepted: Arc::default(),
+        registered: Arc::default(),
     };
     let service = StreamableHttpService::new(
         move || Ok(server.clone()),
@@ -73,6 +81,12 @@ async fn main() -> anyhow::Result<()> {
 impl CompatServer {
     /// Tells every subscriber that asked for it that a list has changed.
     async fn announce(&self, tool: &str) {
+        // A client may call before its subscription, which it knows to be accepted, has become a
+        // subscriber. One that was given up in between never does, hence the time limit.
+        let accepted = self.accepted.load(Ordering::SeqCst);
+        let mut registered = self.registered.subscribe();
+        let all = registered.wait_for(|registered| *registered >= accepted);
+        let _are_all = tokio::time::timeout(REGISTRATION_TIMEOUT, all).await.is_ok();
         let subscribers: Vec<_> = self.subscribers.lock().await.values().cloned().collect();
         for subscriber in subscribers {
             // A subscriber that has gone, or did not ask, needs no notice.
@@ -222,12 +236,16 @@ impl ServerHandler for CompatServer {
         &self,
         requested: &SubscriptionFilter,
     ) -> Option<SubscriptionFilter> {
+        self.accepted.fetch_add(1, Ordering::SeqCst);
         Some(requested.clone())
     }
 
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
-        let key = self.next_subscriber.fetch_add(1, Ordering::Relaxed);
-        self.subscribers.lock().await.insert(key, context.sink().clone());
+        let mut subscribers = self.subscribers.lock().await;
+        let key = *self.registered.borrow();
+        subscribers.insert(key, context.sink().clone());
+        self.registered.send_replace(key + 1);
+        drop(subscribers);
         context.cancelled().await;
         self.subscribers.lock().await.remove(&key);
         Ok(())

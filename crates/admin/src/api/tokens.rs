@@ -177,7 +177,7 @@ pub(super) async fn create(
     let person = match (login, caller.person()) {
         (None, Some(person)) => person.clone(),
         (None, None) => {
-            let message = "`login` is needed: the admin token has no account";
+            let message = "a token acts for a person, and the admin token has no account\nhint: name the person, as `login` or with `--person LOGIN`";
             return Err(Refused::Invalid(message.into()).into());
         }
         (Some(login), own) => {
