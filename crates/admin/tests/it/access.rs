@@ -46,7 +46,7 @@ async fn every_tool_of_a_grant_is_shown_with_the_rule_that_decides() {
     let shown = api.get("/api/v1/servers/files/policies/dev").await.expect(200);
     let policy = json!({"name": "dev", "version": shown["version"], "source": "stored"});
     assert_eq!(row["policy"], policy);
-    // What is said is what a call meets.
+    // The explanation agrees with a real call.
     let call = json!({"server": "files", "grant": "laptop", "tool": "read"});
     let told = api.post("/api/v1/policies/explain", &call).await.expect(200);
     assert_eq!(told["rule"], row["rule"]);

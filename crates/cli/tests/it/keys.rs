@@ -1,4 +1,4 @@
-//! The master key, damaged or gone: what is said, and that no other takes its place.
+//! The master key, damaged or missing: the error, and that no new key replaces it.
 
 use std::fs;
 

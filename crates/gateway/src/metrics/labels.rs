@@ -40,7 +40,7 @@ pub(super) struct LabelledMetrics {
     decisions: Family<OfRule, Counter>,
     kept: AtomicUsize,
     failures: Family<OfFailure, Counter>,
-    /// The label of what has none, and of what is not counted by itself.
+    /// The label of calls without a value, and of those that are not counted by themselves.
     none: Arc<str>,
     other: Arc<str>,
 }

@@ -62,7 +62,7 @@ async fn hidden_text_is_removed_and_what_it_names_is_withheld() {
         let parameter = "inputSchema/properties/description";
         assert_eq!(text(&format!("{parameter}/description")), r#""ab""#);
         assert_eq!(text(&format!("{parameter}/default")), r#""x""#);
-        // What is not hidden keeps its bytes.
+        // Tools that are not hidden keep their bytes.
         assert!(answer.text().contains(r#"{"name":"plain","description":"naïve 👩‍💻 \"ok\""}"#));
     }
     let removed = "a text has characters that cannot be seen: shown without it";
@@ -71,7 +71,7 @@ async fn hidden_text_is_removed_and_what_it_names_is_withheld() {
     let expected = [("\"read\"", removed), (r#""sa\\u{200b}fe""#, kept), ("\"pick\"", kept)];
     let expected = expected.map(|(tool, why)| (tool.to_owned(), format!("{why:?}")));
     assert_eq!(findings(&harness).await, expected);
-    // What is not shown cannot be called.
+    // A tool that is not listed cannot be called.
     let call = harness.call(r"sa\u200bfe", "{}").await.text();
     assert!(call.contains(DENIED), "{call}");
     until("the list is known", || harness.upstream.bodies_of("tools/list").len() > 3).await;

@@ -105,7 +105,7 @@ fn an_anchored_regex_is_at_one_place_until_its_length_varies() {
     }
 }
 
-/// What is not written in the regex does not count.
+/// Only the text of the regex counts.
 #[test]
 fn steps_for_a_byte_are_those_for_a_mebibyte() {
     assert_eq!(per_byte(steps("(?i)abc")), 3);
